@@ -33,6 +33,9 @@ type Names struct {
 	// RoomEnds is the sorted set of the boards in rooms' sets that have an end, as "<board> <uid>",
 	// by when they are taken out, in Unix milliseconds.
 	RoomEnds string
+	// Applied is the hash of how far a master of Redis is in the command topic; <tag> stands for one whose
+	// slot the master has, <topic> for [Names.Commands].
+	Applied string
 	// Controller is the lease of the controller that works; AbsentTopics is its hash of
 	// topics whose board Redis does not know, topic to since when, in Unix milliseconds.
 	Controller, AbsentTopics string
@@ -65,6 +68,7 @@ func DefaultNames() Names {
 		Hot:          "rankcache:hot:<instance>",
 		Ends:         "rankcache:ends",
 		RoomEnds:     "rankcache:room-ends",
+		Applied:      "rankcache:applied:{<tag>}:<topic>",
 		Controller:   "rankcache:controller",
 		AbsentTopics: "rankcache:topics:absent",
 		Commands:     "update_rank",
@@ -89,6 +93,8 @@ func (n Names) Check() error {
 		{"scores key", n.Scores, "<board>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
+		{"applied key", n.Applied, "{<tag>}"},
+		{"applied key", n.Applied, "<topic>"},
 	} {
 		if strings.Count(p.pattern, p.must) != 1 {
 			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
@@ -152,6 +158,11 @@ func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 // HotKey returns the key of the hot-key verdict of a Redis instance.
 func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>", instance) }
 
+// AppliedKey returns the key of the positions of the master that has a tag's slot.
+func (n Names) AppliedKey(tag string) string {
+	return fill(fill(n.Applied, "<tag>", tag), "<topic>", n.Commands)
+}
+
 // BoardOfKey is the inverse of [Names.BoardKey]: it returns the board whose sorted
 // set is at key, and false for every other key. With the default pattern any legal
 // id is a board, except a key that matches one of the other patterns.
@@ -197,7 +208,7 @@ func (n Names) IsShared(key string) bool {
 			return true
 		}
 	}
-	return matches(key, n.Room) || matches(key, n.Hot) || strings.HasPrefix(key, rankcache.OwnPrefix)
+	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
 }
 
 // Topic returns the topic of the board's updates. Kafka allows no ":" in a name,

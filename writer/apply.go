@@ -43,7 +43,9 @@ type job struct {
 	outside *Refusal // if it is not a repeat, as it arrived outside of its period
 	// clockLimit is how far the writer's clock and Redis's may differ for that to be so.
 	clockLimit time.Duration
-	done       bool // Redis replied with an update or a refusal
+	round      *round // of its batch; nil: it was posted
+	told       bool   // what came of it is published already
+	done       bool   // Redis replied with an update or a refusal
 	need       need
 	waited     bool // for an adoption
 }
@@ -230,7 +232,7 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
 	args = []any{a.now().UnixMilli(), n, a.keepOf(r)}
 	if f.Durable {
-		args = append(args, a.eras.list())
+		args = append(args, a.erasOf(jobs[0]))
 	}
 	if f.Guard {
 		keys, args = append(keys, a.names.GuardKey(board)), append(args, guardArgs(r.guard)...)
@@ -248,6 +250,15 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 		args = append(args, j.Member, packed(j.Command, hashes[bucket]))
 	}
 	return applyScripts[f], keys, args
+}
+
+// erasOf returns the eras for which a durable board is changed: those of the batch's round, or the present
+// ones for a post.
+func (a *applier) erasOf(j *job) string {
+	if j.round != nil {
+		return j.round.list
+	}
+	return a.eras.list()
 }
 
 // finishCall sets the outcomes of the jobs of one call. It returns an error only if it
@@ -305,7 +316,10 @@ func anyNeed(jobs []*job) bool {
 // prepareBoards gives each board what one of its jobs needs. A refusal is the outcome
 // of all jobs of the board that are not done.
 func (a *applier) prepareBoards(ctx context.Context, jobs []*job) (first error) {
-	if slices.ContainsFunc(jobs, func(j *job) bool { return !j.done && j.need == needEras }) {
+	if i := slices.IndexFunc(jobs, func(j *job) bool { return !j.done && j.need == needEras }); i >= 0 {
+		if jobs[i].round != nil {
+			return errOtherEra
+		}
 		first = a.fenced(ctx)
 	}
 	results := make(map[rankcache.BoardID]error)

@@ -92,7 +92,7 @@ func TestCommandsWaitForTheClock(t *testing.T) {
 	h := quiet(t, withClasses(t))
 	h.off(-3 * time.Minute)
 	polled := time.Now().Add(-3 * time.Minute) // as the consumer notes it
-	mine := &batch{polled: polled, records: []*kafka.Message{record(h.inClass("o1", h.zone(), h.at), kafka.TimestampCreateTime, h.at)}}
+	mine := &batch{round: noRewinds, polled: polled, records: []*kafka.Message{record(h.inClass("o1", h.zone(), h.at), kafka.TimestampCreateTime, h.at)}}
 	ctx, stop := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	waiting.Go(func() { _, _ = h.applyBatch(ctx, mine) })
@@ -106,13 +106,13 @@ func TestCommandsWaitForTheClock(t *testing.T) {
 	})
 	equal(t, "applied, refused", []int{h.count("applied"), h.count("refused")}, []int{0, 0})
 	right := h.restarted(t) // the clock is set right
-	_, err := right.applyBatch(t.Context(), &batch{polled: time.Now(), records: mine.records})
+	_, err := right.applyBatch(t.Context(), &batch{round: noRewinds, polled: time.Now(), records: mine.records})
 	must(t, err)
 	equal(t, "applied, refused", []int{right.count("applied"), right.count("refused")}, []int{1, 0})
 
 	dated := h.restarted(t)
 	dated.off(30 * time.Second)
-	_, err = dated.applyBatch(t.Context(), &batch{polled: time.Now(), records: []*kafka.Message{
+	_, err = dated.applyBatch(t.Context(), &batch{round: noRewinds, polled: time.Now(), records: []*kafka.Message{
 		record(h.inClass("o2", h.zone(), h.at), kafka.TimestampLogAppendTime, h.at),
 		record(h.inClass("o3", h.zone(), h.at-3*time.Minute.Milliseconds()), kafka.TimestampLogAppendTime, h.at)}})
 	must(t, err)

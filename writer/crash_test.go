@@ -205,7 +205,7 @@ func (c *crashes) read(t *testing.T) {
 // take has a writer apply, publish and commit what is read, unless it dies before, at the
 // latest at the place.
 func (c *crashes) take(w *Writer, ctx context.Context, place string) {
-	done, err := w.applyBatch(ctx, &batch{records: c.next, polled: time.Now()})
+	done, err := w.applyBatch(ctx, &batch{round: noRewinds, records: c.next, polled: time.Now()})
 	if err != nil || place == "publish" || ctx.Err() != nil {
 		return
 	}

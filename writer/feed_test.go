@@ -171,7 +171,7 @@ func TestLateRepeatCompletesFeeds(t *testing.T) {
 	if repeat.outside == nil {
 		t.Fatal("the repeat is in time")
 	}
-	_, err = h.applyJobs(t.Context(), []*job{repeat})
+	_, err = h.applyJobs(t.Context(), noRewinds, []*job{repeat})
 	must(t, err)
 	h.checkFed(t, zone, 1, map[string]float64{"a": 5})
 }

@@ -83,7 +83,7 @@ func TestLateRecords(t *testing.T) {
 			TopicPartition: kafka.TopicPartition{Topic: &topic}}
 	}
 	appended := kafka.TimestampLogAppendTime
-	done, err := h.applyBatch(t.Context(), &batch{polled: begin.Add(time.Hour), records: []*kafka.Message{
+	done, err := h.applyBatch(t.Context(), &batch{round: noRewinds, polled: begin.Add(time.Hour), records: []*kafka.Message{
 		record("o1", appended, begin.Add(6*time.Second)), // refused: the grace is over
 		record("o2", appended, begin.Add(5*time.Second)),
 		record("o2", appended, begin.Add(time.Minute)),
@@ -102,7 +102,7 @@ func TestLateRecords(t *testing.T) {
 		}
 	}
 	equal(t, "kept", kept, 3)
-	early, err := h.applyBatch(t.Context(), &batch{polled: ended.Add(-2 * time.Minute), records: []*kafka.Message{record("o5", kafka.TimestampCreateTime, ended)}})
+	early, err := h.applyBatch(t.Context(), &batch{round: noRewinds, polled: ended.Add(-2 * time.Minute), records: []*kafka.Message{record("o5", kafka.TimestampCreateTime, ended)}})
 	must(t, err)
 	equal(t, "warnings of the topic", strings.Count(log.String(), "LogAppendTime"), 1)
 	equal(t, "early", []any{len(early.messages), testutil.ToFloat64(h.metrics.refused.WithLabelValues("early"))}, []any{1, 1.0})
@@ -116,7 +116,7 @@ func TestMarkersArePassedOver(t *testing.T) {
 		return &kafka.Message{Value: []byte(value), TopicPartition: kafka.TopicPartition{Topic: &topic}}
 	}
 	marker := string(wire.Marker())
-	done, err := h.applyBatch(t.Context(), &batch{polled: time.Now(), ends: offsets{0: 3},
+	done, err := h.applyBatch(t.Context(), &batch{round: noRewinds, polled: time.Now(), ends: offsets{0: 3},
 		records: []*kafka.Message{record(marker), record(h.command("o1", "a")), record(marker)}})
 	must(t, err)
 	equal(t, "applied, refused, messages, to commit", []any{h.count("applied"), h.count("refused"), len(done.messages), done.ends},
@@ -260,7 +260,7 @@ classes: [{name: gift-minute, board: "gift:{zone}:{period}", period: 1m, grace: 
 	b, err := file.Class("gift-minute").At(map[string]string{"zone": zone}, time.UnixMilli(ended))
 	must(t, err)
 	set := fmt.Sprintf(`{"order":"o4","board":%q,"member":"b","op":"set","score":7.25,"at":%d}`, b.ID, ended)
-	_, err = h.applyBatch(t.Context(), &batch{polled: now, records: []*kafka.Message{
+	_, err = h.applyBatch(t.Context(), &batch{round: noRewinds, polled: now, records: []*kafka.Message{
 		record(h.inClass("o1", zone, ended)), record(h.inClass("o2", zone, ended), redress), record(h.inClass("o2", zone, ended), redress),
 		record(h.inClass("o3", zone, ended), redress), record(set, redress)}})
 	must(t, err)

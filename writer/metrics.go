@@ -31,6 +31,7 @@ type metrics struct {
 	apply       prometheus.Histogram
 	publish     prometheus.Histogram
 	batch       prometheus.Histogram
+	rewind      *rewindMetrics
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -57,6 +58,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		apply:       set.Histogram("apply_seconds", "Time until Redis answered one batch, retries included.", seconds),
 		publish:     set.Histogram("publish_seconds", "Time until Kafka acknowledged the updates of one batch, retries included.", seconds),
 		batch:       set.Histogram("batch_commands", "Records per batch from Kafka.", prometheus.ExponentialBuckets(1, 4, 6)),
+		rewind:      newRewindMetrics(set),
 	}
 }
 

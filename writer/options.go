@@ -143,7 +143,8 @@ var producerSettings = kafka.Settings{
 
 // newClient returns a consumer for a member of the group.
 func (opts *Options) newClient() (*kafka.Consumer, error) {
-	first := kafka.Settings{"auto.offset.reset": "earliest"} // a command is never skipped
+	first := kafka.Settings{"auto.offset.reset": "earliest", // a command is never skipped
+		"enable.partition.eof": "true"}
 	if opts.GroupInstance != "" {
 		first["group.instance.id"] = opts.GroupInstance
 	}

@@ -24,6 +24,7 @@ type processor struct {
 	topics   *topics
 	commands *commandLog
 	ledger   ledgerTopic
+	rewinds  *rewinder
 	metrics  *metrics
 	log      *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
@@ -36,7 +37,7 @@ func newProcessor(opts Options) *processor {
 	applier := newApplier(opts, m)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: applier, rooms: newRoomSets(opts, applier.clock.Now),
 		topics: newTopics(opts.Topics, opts.Names, opts.Tiers, m), commands: &commandLog{tiers: opts.Tiers, metrics: m, log: opts.Log, every: readLogEvery},
-		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, metrics: m, log: opts.Log}
+		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, rewinds: newRewinder(opts, applier.adopter, m.rewind), metrics: m, log: opts.Log}
 }
 
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
@@ -84,9 +85,14 @@ var errBlocked = &Refusal{"blocked", errors.New("the operator has blocked this b
 // and those of the boards that it feeds, if they must be published. Duplicates are published too: a crash
 // between Redis and Kafka makes a command a duplicate without its update being in Kafka.
 func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message {
-	p.metrics.countOutcome(&j.Outcome)
-	dst = p.appendUpdate(dst, j)
+	if !j.told {
+		p.metrics.countOutcome(&j.Outcome)
+		dst = p.appendUpdate(dst, j)
+	}
 	for _, f := range fed {
+		if f.told {
+			continue
+		}
 		if p.metrics.countFed(&f.Outcome); f.Refusal == nil {
 			dst = p.appendUpdate(dst, f)
 		}
@@ -138,8 +144,8 @@ func (p *processor) publish(ctx context.Context, to *producer, messages []messag
 	return err
 }
 
-// retry calls attempt until it succeeds or ctx ends, which is its only error; it comes
-// with the last attempt's.
+// retry calls attempt until it succeeds or ctx ends, which is its only error but for attempt's permanent
+// ones; it comes with the last attempt's.
 func (p *processor) retry(ctx context.Context, of string, attempt func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = firstPause, maxKafkaPause

@@ -26,7 +26,7 @@ func static(t *testing.T, instance string) *fixture {
 // nothing and does not leave the group.
 func (h *fixture) crash(t *testing.T) {
 	t.Helper()
-	c, err := newConsumer(h.opts)
+	c, err := newConsumer(h.opts, h.rewinds)
 	must(t, err)
 	b, err := c.next(t.Context())
 	must(t, err)

@@ -27,8 +27,9 @@ type status struct {
 	GroupInstance string            `json:"group_instance,omitempty"`
 	Dependencies  map[string]answer `json:"dependencies"`
 	Commands      []partitionStatus `json:"commands"` // partitions of the command topic that this writer has
-	Refused       []refusedCount    `json:"refused"`  // the most frequent reasons
-	Classes       []classStatus     `json:"classes"`  // in force
+	Rewind        *rewindStatus     `json:"rewind,omitempty"`
+	Refused       []refusedCount    `json:"refused"` // the most frequent reasons
+	Classes       []classStatus     `json:"classes"` // in force
 	Gains         gainsStatus       `json:"gains"`
 }
 
@@ -111,6 +112,7 @@ func (s statusPage) read(ctx context.Context) status {
 	if s.opts.Process != nil {
 		st.Process = s.opts.Process()
 	}
+	st.Rewind = s.rewinds.status()
 	if c := s.consumer.Load(); c != nil {
 		st.Commands = append(st.Commands, c.status()...)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
@@ -92,11 +93,13 @@ func (w *Writer) Run(ctx context.Context) error {
 	if err := w.makeCommandTopic(ctx, p); err != nil {
 		return nil // its only error is that ctx has ended
 	}
-	c, err := newConsumer(w.opts)
+	c, err := newConsumer(w.opts, w.rewinds)
 	if err != nil {
 		return err
 	}
 	defer c.close()
+	w.rewinds.begin(work, c.logs)
+	defer w.rewinds.end()
 	w.consumer.Store(c)
 	defer w.consumer.Store(nil)
 	defer kafka.KeepLogin(work, w.opts.KafkaLogin, func(username, password string) error {
@@ -121,7 +124,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
 	watchLog := func(ctx context.Context) { w.commands.run(ctx, p) }
-	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, makeTopics, watchLog, w.applier.clock.Run} {
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rewinds.run, makeTopics, watchLog, w.applier.clock.Run} {
 		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
 	}
 	if err := g.Wait(); err != nil {
@@ -141,6 +144,9 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 			return err
 		}
 		done, err := w.applyBatch(work, b)
+		if errors.Is(err, errStale) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -154,11 +160,11 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 
 // appliedBatch is a batch that Redis has applied.
 type appliedBatch struct {
+	*batch             // its ends are to be committed afterwards
 	messages []message // to publish: updates, and commands that were refused
-	ends     offsets   // to commit afterwards
 }
 
-// applyBatch decodes and applies a batch. Its only error is that ctx has ended.
+// applyBatch decodes and applies a batch. Its only errors are that ctx has ended, and errStale.
 func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error) {
 	w.metrics.batch.Observe(float64(len(b.records)))
 	w.checkTimes(b.records)
@@ -173,6 +179,12 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			continue
 		}
 		j, err := w.acceptRecord(m, polled)
+		if b.round.wasPublished(m) && (err != nil || !j.rules.durable()) {
+			continue
+		}
+		if b.round.number > 0 {
+			j.round = b.round
+		}
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
 			continue
@@ -180,23 +192,26 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		w.countKey(j, m.Key)
 		jobs, record = append(jobs, j), append(record, m)
 	}
-	fed, err := w.applyJobs(ctx, jobs)
+	fed, err := w.applyJobs(ctx, b.round, jobs)
 	if err != nil {
 		return nil, err
 	}
 	for i, j := range jobs {
+		w.rewinds.mark(b.round, record[i], append(fed.of(i), j)...)
 		if j.Refusal != nil {
-			messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
+			if !j.told {
+				messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
+			}
 			continue
 		}
 		messages = w.appendMessages(messages, j, fed.of(i))
 		for _, f := range fed.of(i) {
-			if f.Refusal != nil {
+			if f.Refusal != nil && !f.told {
 				messages = append(messages, w.refuseFed(f, record[i]))
 			}
 		}
 	}
-	return &appliedBatch{messages, b.ends}, nil
+	return &appliedBatch{b, messages}, nil
 }
 
 // awaitClock waits until the batch can be judged by the clocks, and returns when it was polled by
@@ -210,20 +225,36 @@ func (w *Writer) awaitClock(ctx context.Context, b *batch) (polled time.Time, er
 	return w.applier.clock.At(b.polled), err
 }
 
-// applyJobs applies jobs, and then those that they feed, which it returns.
-func (w *Writer) applyJobs(ctx context.Context, jobs []*job) (fedJobs, error) {
+// applyJobs applies jobs of a round, and then those that they feed, which it returns.
+func (w *Writer) applyJobs(ctx context.Context, of *round, jobs []*job) (fedJobs, error) {
 	begin := time.Now()
 	defer func() { w.metrics.apply.Observe(time.Since(begin).Seconds()) }()
-	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
-	if err != nil {
+	if err := w.applyIn(ctx, of, jobs); err != nil {
 		return nil, err
 	}
 	w.rooms.add(ctx, jobs)
 	fed := w.fed(jobs)
 	if all := fed.all(); len(all) > 0 {
-		err = w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, all) })
+		return fed, w.applyIn(ctx, of, all)
 	}
-	return fed, err
+	return fed, nil
+}
+
+// applyIn applies jobs while a round lasts. Its only errors are that ctx has ended, and errStale.
+func (w *Writer) applyIn(ctx context.Context, of *round, jobs []*job) error {
+	return w.retry(ctx, "redis", func() error {
+		var err error
+		if !w.rewinds.stale(of) {
+			err = w.applier.apply(ctx, jobs)
+		}
+		if errors.Is(err, errOtherEra) {
+			w.rewinds.fenced(of)
+		}
+		if w.rewinds.stale(of) {
+			return backoff.Permanent(errStale)
+		}
+		return err
+	})
 }
 
 // checkTimes warns if the senders choose the times of the records and there are periods to
@@ -262,19 +293,27 @@ func brokerDates(m *kafka.Message) bool { return m.TimestampType == kafka.LogApp
 // publishBatches publishes and commits batches in the order of the channel until it
 // is closed.
 func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, batches <-chan *appliedBatch) error {
-	done := make(offsets)
+	done, of := make(offsets), noRewinds
 	var due <-chan time.Time // nil while there is nothing to commit
 	for {
 		select {
 		case b, ok := <-batches:
 			if !ok {
 				w.commit(c, done)
+				w.rewinds.drain(ctx)
 				return nil
+			}
+			if w.rewinds.stale(b.round) {
+				continue
 			}
 			if err := w.publish(ctx, p, b.messages); err != nil {
 				return err
 			}
-			if done.add(b.ends); due == nil {
+			w.rewinds.done(b.batch)
+			if of != b.round { // what is below was committed, too
+				of, done = b.round, make(offsets)
+			}
+			if done.add(b.round.committable(b.ends)); due == nil {
 				due = time.After(commitEvery)
 			}
 		case <-due:

@@ -72,6 +72,19 @@ func (a Admin) describe(ctx context.Context, names []string, rights bool) ([]Top
 	return answer.TopicDescriptions, err
 }
 
+// TopicID returns the id of a topic: another one if it was deleted and made again. Brokers before 2.8
+// have none, and give every topic the same.
+func (a Admin) TopicID(ctx context.Context, topic string) (string, error) {
+	found, err := a.Describe(ctx, topic)
+	if err == nil && len(found) == 1 && found[0].Error.Code() != ErrNoError {
+		err = found[0].Error
+	}
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("id of topic %s: %w", topic, err)
+	}
+	return found[0].TopicID.String(), nil
+}
+
 // Settings returns the settings of topics.
 func (a Admin) Settings(ctx context.Context, names ...string) ([]TopicSettings, error) {
 	ask := make([]ck.ConfigResource, len(names))
@@ -106,17 +119,22 @@ func (a Admin) ListOffsets(ctx context.Context, of []TopicPartition, spec Offset
 
 // Offsets returns an offset of each of a topic's first n partitions; where no record is so late it is negative.
 func (a Admin) Offsets(ctx context.Context, topic string, n int, spec OffsetSpec) (map[int32]int64, error) {
-	answer, err := a.ListOffsets(ctx, partitionsOf(topic, n), spec)
+	return a.OffsetsOf(ctx, partitionsOf(topic, n), spec)
+}
+
+// OffsetsOf is [Admin.Offsets] for some partitions of one topic.
+func (a Admin) OffsetsOf(ctx context.Context, of []TopicPartition, spec OffsetSpec, how ...ck.ListOffsetsAdminOption) (map[int32]int64, error) {
+	answer, err := a.ListOffsets(ctx, of, spec, how...)
 	if err != nil {
-		return nil, fmt.Errorf("offsets of %s: %w", topic, err)
+		return nil, fmt.Errorf("offsets of %s: %w", *of[0].Topic, err)
 	}
-	found := make(map[int32]int64, n)
+	found := make(map[int32]int64, len(of))
 	for p, is := range answer {
 		if is.Error.Code() != ErrNoError {
-			return nil, fmt.Errorf("offsets of partition %d of %s: %w", p.Number, topic, is.Error)
+			return nil, fmt.Errorf("offsets of partition %d of %s: %w", p.Number, p.Topic, is.Error)
 		}
 		if is.Offset < 0 && spec < 0 {
-			return nil, fmt.Errorf("offsets of partition %d of %s: its leader has not answered", p.Number, topic)
+			return nil, fmt.Errorf("offsets of partition %d of %s: its leader has not answered", p.Number, p.Topic)
 		}
 		found[p.Number] = int64(is.Offset)
 	}

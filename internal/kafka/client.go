@@ -57,11 +57,13 @@ func (c *Consumer) Subscribe(topic string, rebalance func(Event) error) error {
 }
 
 // Record polls for a time and returns a record, nil if there is none, or an error. The error of a
-// partition comes with a message that has it.
+// partition comes with a message that has it; with enable.partition.eof so does [ErrPartitionEOF], with the next offset.
 func (c *Consumer) Record(wait time.Duration) (*Message, error) {
 	switch ev := c.Poll(int(wait.Milliseconds())).(type) {
 	case *Message:
 		return ev, ev.TopicPartition.Error
+	case PartitionEOF:
+		return &Message{TopicPartition: TopicPartition(ev)}, ck.NewError(ErrPartitionEOF, "", false)
 	case Error:
 		return nil, ev
 	}

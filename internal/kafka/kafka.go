@@ -50,6 +50,8 @@ const (
 	ErrAutoOffsetReset    = ck.ErrAutoOffsetReset
 	ErrOffsetOutOfRange   = ck.ErrOffsetOutOfRange
 	ErrFencedInstanceID   = ck.ErrFencedInstanceID
+	ErrPartitionEOF       = ck.ErrPartitionEOF
+	ErrState              = ck.ErrState // of a partition that is not fetched yet
 	ErrTransport          = ck.ErrTransport
 	ErrResolve            = ck.ErrResolve
 	ErrSsl                = ck.ErrSsl

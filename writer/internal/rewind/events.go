@@ -123,11 +123,13 @@ type (
 		Round      uint64
 		Partitions []int32
 	}
-	// Seek has a partition read from an offset on.
+	// Seek has a partition read from an offset on. What came of the commands before Published is
+	// published; the partition is rewinding until Target, if it is at all.
 	Seek struct {
-		Round     uint64
-		Partition int32
-		Offset    int64
+		Round             uint64
+		Partition         int32
+		Offset            int64
+		Published, Target int64
 	}
 	// WritePosition has a position written by a script that answers [OtherEra] or [Gone], or keeps the
 	// higher Next of the same topic, unless Reset is set.

@@ -29,7 +29,7 @@ func (wr *writer) process(t *thread, round uint64, p int32, batch []entry) bool 
 				e := of[board][i]
 				switch {
 				case !wr.rules.healing && r.outcome == Repeated && e.offset < wr.m.parts[p].floor:
-				case !wr.m.Publishes(p, e.offset, master(wr.place[name]), r.outcome):
+				case !wr.m.Publishes(p, e.offset, r.outcome):
 				case r.outcome == Refused:
 					refused = append(refused, e)
 				default:

@@ -185,7 +185,7 @@ func (m *Machine) takeLog(now time.Time, of map[int32]Log) (actions []Action) {
 		log := of[id]
 		at := find(id, &log, m.hashes, m.eras)
 		m.parts[id] = begun(id, &log, at, m.hashes, m.eras)
-		actions = append(append(actions, at.alerts...), Seek{m.round, id, at.offset})
+		actions = append(append(actions, at.alerts...), Seek{m.round, id, at.offset, at.published, log.End})
 	}
 	if m.began.IsZero() && !m.healed() {
 		m.began = now

@@ -20,6 +20,8 @@ func TestFind(t *testing.T) {
 		"nothing committed":             {-1, at("a", 900, "old"), place{900, -1, nil}},
 		"committed beyond the end":      {1001, at("a", 900, "old"), place{900, 0, nil}},
 		"no hash":                       {950, Hash{New: true}, place{400, 950, damaged(600)}},
+		"no hash, and less was read":    {350, Hash{New: true}, place{350, 350, damaged(650)}},
+		"no hash, and nothing was read": {-1, Hash{New: true}, place{100, -1, nil}},
 		"a hash without positions":      {950, Hash{}, place{400, 950, damaged(600)}},
 		"a new partition":               {950, Hash{Of: map[int32]Position{8: {"a", 5, "new"}}}, place{400, 950, nil}},
 		"of another topic":              {950, at("b", 900, "new"), place{400, 0, damaged(600)}},
@@ -63,13 +65,13 @@ func TestRewind(t *testing.T) {
 	check(Assigned{[]int32{7}}, ReadEras{1})
 	check(ErasRead{1, eras}, ReadPositions{1, eras})
 	check(PositionsRead{1, map[Master]Hash{"m": {Life: "l", Of: map[int32]Position{7: {"a", 900, "old"}}}}}, ReadLog{1, []int32{7}})
-	check(LogRead{1, map[int32]Log{7: {Topic: "a", End: 1000, Committed: 950}}}, Seek{1, 7, 900})
+	check(LogRead{1, map[int32]Log{7: {Topic: "a", End: 1000, Committed: 950}}}, Seek{1, 7, 900, 950, 1000})
 	for _, c := range []struct {
 		offset  int64
 		outcome Outcome
 		want    bool
 	}{{940, Applied, true}, {940, Repeated, true}, {940, Refused, false}, {950, Refused, true}} {
-		if got := m.Publishes(7, c.offset, "m", c.outcome); got != c.want {
+		if got := m.Publishes(7, c.offset, c.outcome); got != c.want {
 			t.Errorf("publishes outcome %d at %d: %v", c.outcome, c.offset, got)
 		}
 	}
@@ -85,13 +87,13 @@ func TestRewind(t *testing.T) {
 	heal.Next, heal.Heal = 1000, true
 	check(Drain{}, heal)
 	check(Written{heal, Wrote}, Healed{time.Second})
-	if m.Publishes(7, 940, "m", Repeated) || m.Rewinding(7) {
+	if m.Publishes(7, 940, Repeated) || m.Rewinding(7) {
 		t.Error("healed, and repeats are published again")
 	}
 	check(Written{heal, Gone}, ReadEras{2})
 	check(ErasRead{2, eras}, ReadPositions{2, eras})
 	check(PositionsRead{2, map[Master]Hash{"m": {Life: "k", New: true}}}, ReadLog{2, []int32{7}})
-	check(LogRead{2, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000}}}, Alert{Damaged, "m", 7, 500}, Seek{2, 7, 500})
+	check(LogRead{2, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000}}}, Alert{Damaged, "m", 7, 500}, Seek{2, 7, 500, 1000, 1000})
 	check(Tick{now.Add(1), map[Master]History{"m": {"new", "k"}}}, WritePosition{2, "m", "new", "k", 7, "a", 500, false, false})
 	check(Tick{now.Add(1), map[Master]History{"m": {"new", "j"}}}, ReadEras{3})
 	check(Cut{3}, Alert{Kind: Lost}, ReadEras{4})

@@ -58,9 +58,9 @@ const (
 // Publishes reports whether the outcome of the command at an offset is to be published by the
 // reader of its partition. A repeat may be the work of a writer that died before it published, so only
 // those are left out that are published for certain.
-func (m *Machine) Publishes(id int32, offset int64, master Master, o Outcome) bool {
+func (m *Machine) Publishes(id int32, offset int64, o Outcome) bool {
 	p := m.parts[id]
-	return p == nil || o == Applied || offset >= p.floor || o == Repeated && !p.healed[master]
+	return p == nil || o == Applied || offset >= p.floor || o == Repeated && m.Rewinding(id)
 }
 
 // Rewinding reports whether a partition may lack changes on some master.

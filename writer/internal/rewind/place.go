@@ -37,13 +37,13 @@ func find(id int32, log *Log, hashes map[Master]Hash, eras map[Master]Era) place
 }
 
 // has returns from where on a master may lack commands of a partition. A damaged one does not tell,
-// or is so far behind that records of order ids may be forgotten.
+// or is so far behind that records of order ids may be forgotten. What is not committed may never have been read.
 func has(id int32, log *Log, of Hash, era Era) (next int64, damaged, otherTopic bool) {
-	back := max(log.LifeBack, log.Start)
+	back := max(min(log.LifeBack, log.Committed), log.Start)
 	p, ok := of.Of[id]
 	switch {
 	case of.New || len(of.Of) == 0:
-		return back, log.End > log.Start, false
+		return back, log.End > log.Start && log.Committed >= 0, false
 	case !ok: // a partition that is new, as the master knows others
 		return back, false, false
 	case p.Topic != log.Topic:

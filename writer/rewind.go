@@ -1,0 +1,273 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rankcache/internal/kafka"
+	"rankcache/internal/tick"
+	"rankcache/rooms"
+	"rankcache/writer/internal/rewind"
+)
+
+// lookEvery is how often Redis is asked whether it has lost something, and told how far it is.
+const lookEvery = time.Second
+
+// rewinder has commands of durable classes read again that Redis may have lost: it does what a
+// [rewind.Machine] answers. Until there is such a class it asks nobody anything. It is safe for
+// concurrent use.
+type rewinder struct {
+	positions positions
+	tiers     Tiers
+	metrics   *rewindMetrics
+	log       *slog.Logger
+	round     atomic.Pointer[round] // the present one; never nil
+
+	mu       sync.Mutex // only the machine is called under it
+	machine  *rewind.Machine
+	assigned []int32
+	logs     readLogs
+	ctx      context.Context // of what the machine has asked for; nil while the writer does not run
+	work     sync.WaitGroup
+}
+
+// readLogs is [consumer.logs].
+type readLogs func(ctx context.Context, partitions []int32, life, half time.Duration) (map[int32]rewind.Log, error)
+
+// round is what holds from one reading of the positions to the next. It is immutable.
+type round struct {
+	number  uint64 // 0 until a class is durable: then commands are read from where the group has committed
+	reading bool   // from where seeks tell
+	seeks   map[int32]rewind.Seek
+	eras    map[rewind.Master]rewind.Era // for which durable boards are changed
+	list    string                       // of the same, as scripts take it
+}
+
+// noRewinds is the round without a durable class.
+var noRewinds = &round{reading: true}
+
+// errOtherEra tells that a master has another era than a round is for.
+var errOtherEra = errors.New("a master of Redis has another history")
+
+// errStale tells that a round is over: what was begun in it is dropped, and read again in the next one.
+var errStale = errors.New("the positions of Redis are read anew")
+
+func newRewinder(opts Options, a *adopter, m *rewindMetrics) *rewinder {
+	r := &rewinder{positions: positions{a}, tiers: opts.Tiers, metrics: m, log: opts.Log, machine: rewind.New()}
+	r.round.Store(noRewinds)
+	return r
+}
+
+// begin takes what the machine asks Kafka for, until ctx ends or end is called.
+func (r *rewinder) begin(ctx context.Context, logs readLogs) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ctx, r.logs, r.assigned = ctx, logs, nil
+}
+
+// end waits for what is under way. Nothing is begun after.
+func (r *rewinder) end() {
+	r.mu.Lock()
+	r.ctx = nil
+	r.mu.Unlock()
+	r.work.Wait()
+}
+
+// tell tells the machine of an event and has done what it answers.
+func (r *rewinder) tell(e rewind.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx == nil {
+		return
+	}
+	changes, ctx := r.machine.Changes(), r.ctx
+	actions := r.machine.Step(time.Now(), e)
+	r.metrics.changes.Add(float64(r.machine.Changes() - changes))
+	r.metrics.rewinding.Set(float64(len(r.rewinding())))
+	r.turn(e, actions)
+	if len(actions) > 0 {
+		r.work.Go(func() { r.act(ctx, actions) })
+	}
+}
+
+// turn has the others see the machine's round.
+func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
+	now := *r.round.Load()
+	read, ok := e.(rewind.ErasRead)
+	if ok = ok && read.Round == r.machine.Round(); ok {
+		now.eras = read.Eras
+		now.list = listOf(read.Eras)
+	} else if now.number == r.machine.Round() && now.reading == r.machine.Reading() {
+		return
+	}
+	now.number, now.reading, now.seeks = r.machine.Round(), r.machine.Reading(), make(map[int32]rewind.Seek)
+	for _, a := range actions {
+		if s, ok := a.(rewind.Seek); ok {
+			now.seeks[s.Partition] = s
+		}
+	}
+	r.round.Store(&now)
+}
+
+// listOf returns eras as scripts take them.
+func listOf(eras map[rewind.Master]rewind.Era) string {
+	var list []string
+	for _, master := range slices.Sorted(maps.Keys(eras)) {
+		list = append(list, string(eras[master]))
+	}
+	return strings.Join(list, " ")
+}
+
+// stale reports whether a round is over.
+func (r *rewinder) stale(of *round) bool { return r.round.Load().number != of.number }
+
+// assign tells which partitions the writer has now.
+func (r *rewinder) assign(partitions []int32) {
+	r.mu.Lock()
+	r.assigned = partitions
+	r.mu.Unlock()
+	if r.round.Load().number > 0 || r.needed() {
+		r.tell(rewind.Assigned{Partitions: partitions})
+	}
+}
+
+// needed reports whether a class is durable.
+func (r *rewinder) needed() bool {
+	return slices.ContainsFunc(r.tiers.File().Classes, func(c *rooms.Class) bool { return c.Durable })
+}
+
+// run looks for other histories of the masters until ctx ends, once there is a durable class.
+func (r *rewinder) run(ctx context.Context) {
+	for range tick.Every(ctx, lookEvery) {
+		r.tick(ctx)
+	}
+}
+
+func (r *rewinder) tick(ctx context.Context) {
+	r.mu.Lock()
+	assigned := r.assigned
+	r.mu.Unlock()
+	switch {
+	case r.round.Load().number > 0:
+		r.look(ctx)
+	case assigned != nil && r.needed():
+		r.tell(rewind.Assigned{Partitions: assigned})
+	}
+}
+
+// look tells the machine what the masters have. Those that do not answer are not looked at.
+func (r *rewinder) look(ctx context.Context) {
+	now, e := r.round.Load(), rewind.Tick{Asked: time.Now(), Seen: make(map[rewind.Master]rewind.History)}
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	if now.reading {
+		all, err := r.positions.masters(ctx)
+		if err == nil && len(all) != len(now.eras) {
+			r.fenced(now)
+		}
+		for _, m := range all {
+			if life, err := r.positions.life(ctx, m.name); err == nil && m.era != "" {
+				e.Seen[m.name] = rewind.History{Era: m.era, Life: life}
+			}
+		}
+	}
+	r.tell(e)
+}
+
+// fenced tells that a master has refused a call of a round.
+func (r *rewinder) fenced(of *round) { r.tell(rewind.Fenced{Round: of.number}) }
+
+// done tells that everything of a batch is applied and published.
+func (r *rewinder) done(b *batch) {
+	if b.round.number == 0 {
+		return
+	}
+	for p, next := range b.ends {
+		r.tell(rewind.Done{Round: b.round.number, Partition: p, Next: int64(next)})
+	}
+}
+
+// drain has the positions written before the writer ends.
+func (r *rewinder) drain(ctx context.Context) {
+	r.mu.Lock()
+	actions := r.machine.Step(time.Now(), rewind.Drain{})
+	r.mu.Unlock()
+	r.act(ctx, actions)
+}
+
+// wasPublished reports whether what came of a record was published before the round. Then a command of a class that is not
+// durable is not applied again: its order id may be forgotten.
+func (of *round) wasPublished(m *kafka.Message) bool {
+	return int64(m.TopicPartition.Offset) < of.seeks[m.TopicPartition.Partition].Published
+}
+
+// committable returns the ends of a batch that are not committed yet.
+func (of *round) committable(ends offsets) offsets {
+	late := make(offsets, len(ends))
+	for p, end := range ends {
+		if int64(end) > of.seeks[p].Published {
+			late[p] = end
+		}
+	}
+	return late
+}
+
+// rewinding returns the partitions that may lack changes. The caller has the lock.
+func (r *rewinder) rewinding() []int32 {
+	return slices.DeleteFunc(slices.Clone(r.assigned), func(p int32) bool { return !r.machine.Rewinding(p) })
+}
+
+// rewindStatus is what GET /v1/status shows once a class is durable.
+type rewindStatus struct {
+	// State is whole, rewinding (Redis may lack changes), or asking (it is not known how far Redis is).
+	State     string  `json:"state"`
+	Rewinding []int32 `json:"rewinding"` // partitions
+	// ReadAgain counts the commands of the last rewind that were read again, and AppliedAgain those of them that
+	// Redis had lost.
+	ReadAgain    int64 `json:"read_again"`
+	AppliedAgain int64 `json:"applied_again"`
+}
+
+func (r *rewinder) status() *rewindStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.round.Load().number == 0 {
+		return nil
+	}
+	st := &rewindStatus{"whole", r.rewinding(), r.metrics.again.Load(), r.metrics.lost.Load()}
+	switch {
+	case !r.machine.Reading():
+		st.State = "asking"
+	case len(st.Rewinding) > 0:
+		st.State = "rewinding"
+	}
+	return st
+}
+
+// mark counts what came of a record that was read again, and marks the jobs whose outcome is
+// published already.
+func (r *rewinder) mark(of *round, m *kafka.Message, jobs ...*job) {
+	if !of.wasPublished(m) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, j := range jobs {
+		o := rewind.Applied
+		switch {
+		case j.Refusal != nil:
+			o = rewind.Refused
+		case j.Duplicate:
+			o = rewind.Repeated
+		}
+		r.metrics.count(&j.Outcome)
+		j.told = !r.machine.Publishes(m.TopicPartition.Partition, int64(m.TopicPartition.Offset), o)
+	}
+}
