@@ -175,8 +175,8 @@ func numbers(of []kafka.TopicPartition) []int32 {
 func (c *consumer) take(b *batch, m *kafka.Message) bool {
 	p, offset, next := m.TopicPartition.Partition, int64(m.TopicPartition.Offset), m.TopicPartition.Offset+1
 	if end := m.TopicPartition.Error != nil; end {
-		if next--; c.round.number == 0 || c.at[p] == offset {
-			return true // nothing but records
+		if next--; c.round.number == 0 || offset <= c.at[p] {
+			return true // behind the last record
 		}
 	} else if b.records == nil {
 		b.polled = time.Now()

@@ -251,12 +251,13 @@ func (r *rewinder) status() *rewindStatus {
 	return st
 }
 
-// mark counts what came of a record that was read again, and marks the jobs whose outcome is
-// published already.
+// mark marks those of a record's jobs whose outcome is published already, if it was read again. The first
+// is that of the command itself.
 func (r *rewinder) mark(of *round, m *kafka.Message, jobs ...*job) {
 	if !of.wasPublished(m) {
 		return
 	}
+	r.metrics.count(&jobs[0].Outcome)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, j := range jobs {
@@ -267,7 +268,6 @@ func (r *rewinder) mark(of *round, m *kafka.Message, jobs ...*job) {
 		case j.Duplicate:
 			o = rewind.Repeated
 		}
-		r.metrics.count(&j.Outcome)
 		j.told = !r.machine.Publishes(m.TopicPartition.Partition, int64(m.TopicPartition.Offset), o)
 	}
 }

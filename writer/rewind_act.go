@@ -119,29 +119,31 @@ func (r *rewinder) write(ctx context.Context, all []rewind.WritePosition) {
 	}
 }
 
-// begun logs that a rewind has begun, if it has.
+// begun logs that commands are read again, if some are.
 func (r *rewinder) begun(seeks []rewind.Seek) {
-	if len(seeks) == 0 {
+	var commands int64
+	for _, s := range seeks {
+		commands += max(s.Published-s.Offset, 0)
+	}
+	r.mu.Lock()
+	rewinding := len(r.rewinding()) > 0
+	r.mu.Unlock()
+	if commands == 0 || !rewinding {
 		return
 	}
-	var commands int64
-	r.mu.Lock()
-	for _, s := range seeks {
-		if r.machine.Rewinding(s.Partition) {
-			commands += s.Target - s.Offset
-		}
+	m := r.metrics
+	m.rewinds.Inc()
+	if !m.running.Swap(true) {
+		m.again.Store(0)
+		m.lost.Store(0)
 	}
-	r.mu.Unlock()
-	if commands > 0 {
-		r.metrics.again.Store(0)
-		r.metrics.lost.Store(0)
-		r.metrics.rewinds.Inc()
-		r.log.Info("Redis may have lost changes: commands are read again", "commands", commands, "partitions", len(seeks))
-	}
+	r.log.Info("Redis may have lost changes: commands are read again", "commands", commands, "partitions", len(seeks))
 }
 
 func (r *rewinder) healed(a rewind.Healed) {
-	r.log.Info("Redis has all changes", "took", a.Took, "read_again", r.metrics.again.Load(), "applied_again", r.metrics.lost.Load())
+	if r.metrics.running.Swap(false) {
+		r.log.Info("Redis has all changes", "took", a.Took, "read_again", r.metrics.again.Load(), "applied_again", r.metrics.lost.Load())
+	}
 }
 
 func (r *rewinder) alert(alerts map[rewind.Alert]int64) {
@@ -166,7 +168,8 @@ type rewindMetrics struct {
 	changes, rewinds, gone, damaged, alternating prometheus.Counter
 	rewinding                                    prometheus.Gauge
 	read                                         *prometheus.CounterVec // by result
-	again, lost                                  atomic.Int64           // in this rewind: read again, and applied again
+	running                                      atomic.Bool            // a rewind
+	again, lost                                  atomic.Int64           // in it: read again, and applied again
 	limit                                        rate.Sometimes
 }
 

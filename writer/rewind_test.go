@@ -321,6 +321,12 @@ func TestWriterDiesInRewind(t *testing.T) {
 			d.client.AddHook(mortal)
 			ended := make(chan error, 1)
 			go func() { ended <- d.Run(ctx) }()
+			testkit.Eventually(t, testTimeout, func() error {
+				if d.producer.Load() == nil {
+					return errors.New("it does not run yet")
+				}
+				return nil
+			})
 			d.post(t, 20)
 			d.cut(t, replica)
 			d.post(t, 20)

@@ -197,7 +197,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		return nil, err
 	}
 	for i, j := range jobs {
-		w.rewinds.mark(b.round, record[i], append(fed.of(i), j)...)
+		w.rewinds.mark(b.round, record[i], append([]*job{j}, fed.of(i)...)...)
 		if j.Refusal != nil {
 			if !j.told {
 				messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
