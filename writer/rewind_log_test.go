@@ -1,0 +1,176 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"rankcache"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+	"rankcache/writer/internal/rewind"
+)
+
+// deleteBefore has the log of partition 0 begin at an offset.
+func (d *durableFixture) deleteBefore(t *testing.T, offset int64) {
+	t.Helper()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	part := kmsg.NewDeleteRecordsRequestTopicPartition()
+	part.Offset = offset
+	req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: d.opts.Names.Commands, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{part}}}
+	req.TimeoutMillis = 5000
+	resp, err := req.RequestWith(t.Context(), testkit.KafkaClient(t, d.kafka))
+	must(t, err)
+	must(t, kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode))
+}
+
+// onePartition has a command topic of one partition with n commands.
+func (d *durableFixture) onePartition(t *testing.T, n int) {
+	t.Helper()
+	d.topics.conf.CommandPartitions = 1
+	for range n {
+		d.produce(t, d.gift("gift", d.posts))
+		d.posts++
+	}
+}
+
+// What is not in the log any more is counted, and the rest is applied.
+func TestLogWithoutItsBeginning(t *testing.T) {
+	t.Parallel()
+	d := newDurable(t, testkit.StartRedis(t, servers.RedisOptions{}), testkit.Kfake(t).Addr())
+	d.onePartition(t, 10)
+	ctx := t.Context()
+	eras, err := d.applier.masters(ctx)
+	must(t, err)
+	p, master := d.rewinds.positions, eras[0].name
+	h, _, err := p.read(ctx, master, eras[0].era)
+	must(t, err)
+	of, err := d.logsOf(t, time.Hour)
+	must(t, err)
+	_, err = p.write(ctx, []rewind.WritePosition{{Master: master, Era: eras[0].era, Life: h.Life, Topic: of[0].Topic, Next: 2, Heal: true}})
+	must(t, err)
+	d.deleteBefore(t, 6)
+	d.run(t)
+	d.await(t, "applied", 4)
+	equal(t, "gone", testutil.ToFloat64(d.metrics.rewind.gone), 4.0)
+}
+
+// logsOf asks Kafka as the writer does.
+func (d *durableFixture) logsOf(t *testing.T, life time.Duration) (map[int32]rewind.Log, error) {
+	t.Helper()
+	c, err := newConsumer(d.opts, d.rewinds)
+	must(t, err)
+	defer c.close()
+	return c.logs(t.Context(), []int32{0}, life, life/2)
+}
+
+// What Kafka tells of a log: a topic that is made again has another id, and offsets of times that are later
+// than all records are its end.
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	for name, addr := range map[string]func(testing.TB) string{"kafka": testkit.Kafka, "kfake": func(t testing.TB) string { return testkit.Kfake(t).Addr() }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDurable(t, testkit.StartRedis(t, servers.RedisOptions{}), addr(t))
+			d.onePartition(t, 3)
+			hour, err := d.logsOf(t, time.Hour)
+			must(t, err)
+			topic := hour[0].Topic
+			equal(t, "an hour back", hour, map[int32]rewind.Log{0: {Topic: topic, End: 3, Committed: hour[0].Committed}})
+			if hour[0].Committed >= 0 || topic == "" {
+				t.Errorf("%+v, and nothing was committed", hour)
+			}
+			future, err := d.logsOf(t, -time.Hour)
+			must(t, err)
+			equal(t, "back from later", []int64{future[0].LifeBack, future[0].HalfLifeBack}, []int64{3, 3})
+		})
+	}
+}
+
+// A log that is cut while it is read: the positions are read anew, and the loss is told.
+func TestCutWhileReading(t *testing.T) {
+	t.Parallel()
+	d := newDurable(t, testkit.StartRedis(t, servers.RedisOptions{}), testkit.Kfake(t).Addr())
+	d.onePartition(t, 10)
+	c, err := newConsumer(d.opts, d.rewinds)
+	must(t, err)
+	defer c.close()
+	var cut atomic.Bool
+	d.rewinds.begin(t.Context(), func(ctx context.Context, partitions []int32, life, half time.Duration) (map[int32]rewind.Log, error) {
+		of, err := c.logs(ctx, partitions, life, half)
+		if err == nil && len(of) > 0 && !cut.Swap(true) {
+			d.deleteBefore(t, 6) // after it was asked
+		}
+		return of, err
+	})
+	defer d.rewinds.end()
+	var read []*batch
+	for len(read) == 0 || read[len(read)-1].ends[0] < 10 {
+		b, err := c.next(t.Context())
+		must(t, err)
+		if b.round.number > 0 && !d.rewinds.stale(b.round) {
+			read = append(read, b)
+		}
+	}
+	equal(t, "first", int64(read[0].records[0].TopicPartition.Offset), int64(6))
+	if gone := testutil.ToFloat64(d.metrics.rewind.gone); gone < 1 {
+		t.Error("nothing was told of the loss")
+	}
+}
+
+// One of three masters of a cluster loses all it has, another one dies: each board has each increment once.
+func TestClusterRewinds(t *testing.T) {
+	t.Parallel()
+	cluster := testkit.StartRedisCluster(t, servers.ClusterOptions{})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs(), Protocol: 2, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	d := newDurable(t, cluster.Nodes[0], testkit.Kfake(t).Addr())
+	d.opts.Redis = client
+	w, err := New(d.opts)
+	must(t, err)
+	d.Writer = w
+	d.run(t)
+	const boards, each = 9, 10
+	posts := func(order string) {
+		for n := range boards * each {
+			status, answer := d.fixture.post(t, fmt.Sprintf(`{"order":"%s%d","class":"gift","dims":{"zone":"%s%d"},"member":"m","op":"incr","delta":1}`, order, n, d.zone, n%boards))
+			if status != 200 {
+				t.Fatal(status, answer)
+			}
+		}
+	}
+	whole := func(want float64) {
+		testkit.Eventually(t, testTimeout, func() error {
+			if st := d.rewinds.status(); st == nil || st.State != "whole" {
+				return fmt.Errorf("status %+v", st)
+			}
+			for n := range boards {
+				if score, err := client.ZScore(t.Context(), fmt.Sprint("gift:", d.zone, n), "m").Result(); score != want {
+					return fmt.Errorf("board %d has %v, %v, want %v", n, score, err, want)
+				}
+			}
+			return nil
+		})
+	}
+	posts("a")
+	whole(each)
+	first, err := cluster.Master(t.Context(), string(rankcache.BoardID("gift:"+d.zone+"0")))
+	must(t, err)
+	must(t, first.Do(t.Context(), "FLUSHALL"))
+	whole(each)
+	last, err := cluster.Master(t.Context(), "gift:"+d.zone+"1")
+	must(t, err)
+	must(t, last.Kill())
+	d.posts = 0
+	d.Writer.posts.time = testTimeout // until the cluster has a new master
+	posts("b")
+	whole(2 * each)
+	equal(t, "masters", len(d.rewinds.round.Load().eras), 3)
+}
