@@ -11,7 +11,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache/internal/kafka"
-	"rankcache/writer/internal/rewind"
 )
 
 const (
@@ -117,97 +116,6 @@ func (c *consumer) next(ctx context.Context) (*batch, error) {
 	return nil, nil
 }
 
-// follow goes to where the present round begins, once that is known. Until then nothing is fetched.
-func (c *consumer) follow() {
-	if c.rebalanced {
-		c.rebalanced = false
-		c.rewinds.assign(numbers(c.mine()))
-	}
-	now := c.rewinds.round.Load()
-	switch {
-	case now.number == c.round.number || now.number == c.paused && !now.reading:
-		return
-	case now.reading && c.seek(now):
-		c.round = now
-	case !now.reading && c.client.Pause(c.mine()) == nil:
-		c.paused = now.number
-	}
-}
-
-// seek has the partitions read from where a round begins, and reports success: one that was just assigned
-// is not fetched yet.
-func (c *consumer) seek(to *round) bool {
-	c.at = make(map[int32]int64, len(to.seeks))
-	err := c.client.Resume(c.mine())
-	for p, s := range to.seeks {
-		if err != nil {
-			break
-		}
-		at := kafka.On(c.topic, p)
-		at.Offset = kafka.Offset(s.Offset)
-		c.at[p], err = s.Offset, c.client.Seek(at, 0)
-	}
-	if err != nil && kafka.Code(err) != kafka.ErrState {
-		c.logError(err)
-	}
-	return err == nil
-}
-
-// mine returns the partitions that this writer has.
-func (c *consumer) mine() []kafka.TopicPartition {
-	mine, err := c.client.Assignment()
-	if err != nil {
-		c.logError(err)
-	}
-	return mine
-}
-
-func numbers(of []kafka.TopicPartition) []int32 {
-	all := make([]int32, len(of))
-	for i := range of {
-		all[i] = of[i].Partition
-	}
-	return all
-}
-
-// take adds a record, or the end of a partition, to a batch, and reports whether more may follow. In a round with rewinds nothing is
-// taken that is not of it.
-func (c *consumer) take(b *batch, m *kafka.Message) bool {
-	p, offset, next := m.TopicPartition.Partition, int64(m.TopicPartition.Offset), m.TopicPartition.Offset+1
-	if end := m.TopicPartition.Error != nil; end {
-		if next--; c.round.number == 0 || offset <= c.at[p] {
-			return true // behind the last record
-		}
-	} else if b.records == nil {
-		b.polled = time.Now()
-	}
-	if c.round.number != 0 {
-		at, mine := c.at[p]
-		switch {
-		case c.rebalanced || !mine || c.rewinds.stale(c.round):
-			return false
-		case offset < at || offset > at && c.isCut(p, at):
-			c.rewinds.tell(rewind.Cut{Round: c.round.number})
-			return false
-		}
-		c.at[p] = int64(next)
-	}
-	if b.ends[p] = next; m.TopicPartition.Error == nil {
-		b.records = append(b.records, m)
-	}
-	return true
-}
-
-// isCut reports whether the log begins behind an offset that was to be read. Transactions leave gaps,
-// too, so it is asked once a second.
-func (c *consumer) isCut(partition int32, offset int64) (cut bool) {
-	c.cutLog.Do(func() {
-		start, _, err := c.client.QueryWatermarkOffsets(c.topic, partition, int(cutTimeout.Milliseconds()))
-		cut = err == nil && start > offset
-	})
-	return cut
-}
-
 // poll returns a record, the end of a partition as a message with an error, or nil if there is none or an event
 // was handled instead.
 func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
@@ -225,45 +133,6 @@ func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
 	}
 	c.logError(err)
 	return nil, nil
-}
-
-// logs tells what a rewind needs to know of partitions. life is how far back order ids are known, half
-// that of the class that forgets first.
-func (c *consumer) logs(ctx context.Context, partitions []int32, life, half time.Duration) (map[int32]rewind.Log, error) {
-	of := make(map[int32]rewind.Log, len(partitions))
-	if len(partitions) == 0 {
-		return of, nil
-	}
-	topic, err := c.client.TopicID(ctx, c.topic)
-	if err != nil {
-		return nil, err
-	}
-	all, now := make([]kafka.TopicPartition, len(partitions)), time.Now()
-	for i, p := range partitions {
-		all[i] = kafka.On(c.topic, p)
-	}
-	var at [4]map[int32]int64
-	for i, spec := range []kafka.OffsetSpec{kafka.First, kafka.End, kafka.Since(now.Add(-life)), kafka.Since(now.Add(-half))} {
-		if at[i], err = c.client.OffsetsOf(ctx, all, spec, kafka.ReadCommitted); err != nil {
-			return nil, err
-		}
-	}
-	committed, err := c.client.Committed(all, int(askTimeout.Milliseconds()))
-	for i := 0; err == nil && i < len(committed); i++ {
-		p := committed[i].Partition
-		l := rewind.Log{Topic: topic, Start: at[0][p], End: at[1][p], LifeBack: at[2][p], HalfLifeBack: at[3][p], Committed: int64(committed[i].Offset)}
-		if l.LifeBack < 0 { // no record is so late
-			l.LifeBack = l.End
-		}
-		if l.HalfLifeBack < 0 {
-			l.HalfLifeBack = l.End
-		}
-		of[p], err = l, committed[i].Error
-	}
-	if err != nil {
-		return nil, fmt.Errorf("committed offsets of %s: %w", c.topic, err)
-	}
-	return of, nil
 }
 
 func (c *consumer) logError(err error) {

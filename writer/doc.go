@@ -20,6 +20,10 @@
 // guards and trim, which the rules of a board's class (resolve.go) choose. gain.go counts
 // who gains most, which status.go shows with what else an operator asks of a writer.
 //
+// rewind.go has the commands of durable classes read again that Redis may have lost: it does what the
+// machine of internal/rewind answers (rewind_act.go). positions.go keeps in Redis how far it is in
+// the topic, and consumer_rewind.go reads from there.
+//
 // Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth
 // (the board is put into the index of ends first, in which the controller finds it),
 // at each turn of its orders, and when something else has changed the board; adopt.go
@@ -40,7 +44,8 @@
 // Not guaranteed: any other command posted over HTTP is repeated only by its caller; one
 // that failed after Redis applied it leaves a gap in the board's topic, which
 // sidecars close from Redis. A Redis that loses acknowledged writes in a failover
-// loses the order ids with the scores; the sum tells the two histories apart.
+// loses the order ids with the scores: those of durable classes are applied again, and for the others the
+// sum tells the two histories apart.
 //
 // # Glossary
 //

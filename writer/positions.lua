@@ -9,16 +9,20 @@
 local call, hash, era, life = redis.call, KEYS[1], ARGV[1], ARGV[2]
 if not string.find(call('INFO', 'replication'), 'master_replid:' .. era, 1, true) then
   return 's'
-elseif #ARGV == 2 then
-  call('HSETNX', hash, 'life', life)
+end
+local its = call('HGET', hash, 'life')
+if #ARGV == 2 then
+  if not its then
+    call('HSET', hash, 'life', life)
+  end
   return call('HGETALL', hash)
-elseif call('HGET', hash, 'life') ~= life then
+elseif its ~= life then
   return 'gone'
 end
 for i = 3, #ARGV, 5 do
   local partition, topic, next, heal, reset = unpack(ARGV, i, i + 4)
-  local its, there, healed = string.match(call('HGET', hash, partition) or '', '^(%S+) (%d+) (%S+)$')
-  if its == topic and reset ~= '1' and tonumber(there) > tonumber(next) then
+  local other, there, healed = string.match(call('HGET', hash, partition) or '', '^(%S+) (%d+) (%S+)$')
+  if other == topic and reset ~= '1' and tonumber(there) > tonumber(next) then
     next = there
   end
   if heal == '1' then
