@@ -66,6 +66,21 @@ func (c *child) waitSource(board rankcache.BoardID, want string) {
 	})
 }
 
+// TestAQuietBoardBecomesSuperHot: a board that nobody changes gets its topic from the writers when it is named at run time, and
+// is filled from Redis.
+func TestAQuietBoardBecomesSuperHot(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	h.give(t, h.small, 3)
+	s := h.serve(t, "--admin-token", testToken)
+	s.waitSource(h.small, "redis")
+	rankcacheRooms(t, s, "set", "--match", string(h.small), "--mode", "super-hot")
+	s.waitSource(h.small, "local")
+	if _, body := s.Get("data", "/v1/boards/"+string(h.small)+"/top"); !strings.Contains(body, `"total":3`) {
+		t.Errorf("%s", body)
+	}
+}
+
 // TestARoomSetOnOneSidecarActsOnAll: what is posted to one sidecar acts there at
 // once and on the other with its next look, writer included.
 func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
