@@ -166,7 +166,7 @@ func (t *targets) services() (checks []doctor.Check) {
 	}
 	switch tracer, err := t.tracing.Tracer(); {
 	case err != nil:
-		checks = append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-header, --otlp-ratio, OTEL_EXPORTER_OTLP_…: %w", err)))
+		checks = append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-header, OTEL_EXPORTER_OTLP_…: %w", err)))
 	case tracer != nil:
 		checks = append(checks, doctor.Call("traces", nil, tracer.Probe))
 	}
