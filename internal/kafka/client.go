@@ -63,7 +63,9 @@ func (c *Consumer) Record(wait time.Duration) (*Message, error) {
 	case *Message:
 		return ev, ev.TopicPartition.Error
 	case Error:
-		return nil, ev
+		if !Follows(ev) {
+			return nil, ev
+		}
 	}
 	return nil, nil
 }
