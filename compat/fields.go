@@ -144,7 +144,9 @@ func (t *text) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, (*string)(t))
 	}
 	var n json.Number
-	err := json.Unmarshal(data, &n)
+	if json.Unmarshal(data, &n) != nil {
+		return fmt.Errorf("is %.40s, not a string", data)
+	}
 	*t = text(n)
-	return err
+	return nil
 }

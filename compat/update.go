@@ -186,7 +186,7 @@ func readResults(body []byte, commands []command) ([]updated, error) {
 		Results []result `json:"results"`
 	}
 	if err := json.Unmarshal(body, &all); err != nil || len(all.Results) != len(commands) {
-		return nil, fmt.Errorf("%d results for %d commands: %w", len(all.Results), len(commands), err)
+		return nil, fmt.Errorf("%d results for %d commands: %.100s", len(all.Results), len(commands), body)
 	}
 	rows := make([]updated, len(commands))
 	for i, one := range all.Results {

@@ -25,7 +25,7 @@ const (
 )
 
 // consumer reads the ledger's topic as a member of the ledgers' group, from the offsets in
-// the database; none are committed to Kafka. It belongs to one goroutine.
+// the database; Kafka has which database that is. It belongs to one goroutine.
 type consumer struct {
 	client  *kafka.Consumer
 	topic   string
@@ -194,6 +194,10 @@ func (c *consumer) rebalance(ev kafka.Event) error {
 			}
 			ev.Partitions[i].Offset = kafka.Offset(next)
 			c.next[tp.Partition] = next
+		}
+		if err := c.claim(ev.Partitions); err != nil {
+			c.fatal = errors.Join(c.fatal, err)
+			return nil
 		}
 		return c.client.IncrementalAssign(ev.Partitions)
 	case kafka.RevokedPartitions:

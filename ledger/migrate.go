@@ -60,7 +60,7 @@ func (s schema) Migrate(ctx context.Context) error {
 	if err != nil || version == s.Wanted() {
 		return err
 	}
-	conn, err := s.db.Conn(ctx) // a lock belongs to a connection
+	conn, err := s.session(ctx) // a lock belongs to it
 	if err != nil {
 		return err
 	}
@@ -145,9 +145,14 @@ func otherTables(err error) error {
 
 // prepare makes the tables, or only checks their version.
 func (s schema) prepare(ctx context.Context, check bool) error {
-	if !check {
-		return s.Migrate(ctx)
+	if check {
+		return s.Check(ctx)
 	}
+	return s.Migrate(ctx)
+}
+
+// Check returns an error of [ErrSchema] unless the tables are of this program's version.
+func (s schema) Check(ctx context.Context) error {
 	version, err := s.Version(ctx)
 	if err == nil && version != s.Wanted() {
 		err = fmt.Errorf("%w: version %d, want %d: run rankcache ledger migrate", ErrSchema, version, s.Wanted())

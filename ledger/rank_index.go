@@ -30,7 +30,7 @@ func (s rankIndex) MakeRankIndex(ctx context.Context) error {
 	if there, err := s.HasRankIndex(ctx); there || err != nil {
 		return err
 	}
-	conn, err := s.db.Conn(ctx) // a lock belongs to a connection
+	conn, err := s.session(ctx) // a lock belongs to it
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func open(rawURL string, current func() string) (db *sql.DB, d *dialect, err err
 	switch u.Scheme {
 	case "postgres", "postgresql":
 		d = postgres
-		db, err = openPostgres(rawURL, login(u.User, current))
+		db, err = openPostgres(rawURL, u.Query().Has("default_query_exec_mode"), login(u.User, current))
 	case "mysql", "mariadb":
 		d = mysqlDialect
 		db, err = openMySQL(u, login(u.User, current))
@@ -105,13 +105,18 @@ func login(first *url.Userinfo, current func() string) func() *url.Userinfo {
 	}
 }
 
-func openPostgres(rawURL string, login func() *url.Userinfo) (*sql.DB, error) {
+// openPostgres returns the database. Unless the URL sets a mode, no statement is prepared under a name, which would belong to a
+// session: a pooler in transaction mode, such as PgBouncer, hands each transaction to another one.
+func openPostgres(rawURL string, modeSet bool, login func() *url.Userinfo) (*sql.DB, error) {
 	conf, err := pgx.ParseConfig(rawURL)
 	if err != nil { // its text may quote the URL
 		return nil, errors.New("database: PostgreSQL's driver does not take the URL: check host, port and the options in its query")
 	}
 	if conf.ConnectTimeout == 0 {
 		conf.ConnectTimeout = dialTimeout
+	}
+	if !modeSet {
+		conf.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	return stdlib.OpenDB(*conf, stdlib.OptionBeforeConnect(func(_ context.Context, conf *pgx.ConnConfig) error {
 		if now := login(); now != nil {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -67,6 +68,7 @@ type consumer struct {
 	batch  []item
 	nap    time.Duration // the last
 	timer  *time.Timer   // of naps
+	cause  error         // the last error of the client's own
 }
 
 // reassignment is a request of the topic watcher to the consumer.
@@ -193,7 +195,12 @@ func (c *consumer) failed(err error) error {
 		return fmt.Errorf("kafka consumer: %w", err)
 	}
 	c.metrics.kafkaErrors.Inc()
+	if kafka.Follows(err) { // it was logged by its cause, with the broker's address
+		c.client.answered(0, cmp.Or(c.cause, c.client.login.explain(err)))
+		return nil
+	}
 	err = c.client.login.explain(err)
+	c.cause = err
 	c.client.answered(0, err)
 	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
 	return nil

@@ -154,7 +154,7 @@ func (w *topicWatcher) refuse(t *topic, info topicInfo, boards []*feed, todo *re
 // the id of the next one of the name can be compared.
 func (w *topicWatcher) missing(t *topic, boards []*feed, todo *reassignment) {
 	for _, f := range boards {
-		f.sources.topicRefused("its topic does not exist yet: the writer makes it with the first update")
+		f.sources.topicRefused("its topic does not exist yet: writers make it within seconds if their rooms name the board")
 	}
 	if t != nil && !t.gone.Swap(true) {
 		w.log.Warn("topic is gone", "topic", t.name)

@@ -40,7 +40,7 @@ func ParseBypass(data []byte) (Bypass, error) {
 	if len(data) > MaxBypassJSON {
 		return b, fmt.Errorf("bypass has %d bytes, want at most %d", len(data), MaxBypassJSON)
 	}
-	if err := wire.DecodeStrict(data, &b); err != nil {
+	if err := wire.DecodeWithoutNull(data, &b); err != nil {
 		return b, fmt.Errorf("bypass: %w", err)
 	}
 	b.From, b.Until = b.From.UTC(), b.Until.UTC() // one time is one value
@@ -56,7 +56,7 @@ func ParseBypassRequest(data []byte, now time.Time) (Bypass, error) {
 		For   int               `json:"for_s"`
 		By    string            `json:"by"`
 	}
-	if err := wire.DecodeStrict(data, &j); err != nil {
+	if err := wire.DecodeWithoutNull(data, &j); err != nil {
 		return Bypass{}, fmt.Errorf("bypass: %w", err)
 	}
 	if j.For < 1 || j.For > int(MaxBypass/time.Second) {

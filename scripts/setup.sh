@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gets what the tests and the demo need besides Go and a C compiler: redis-server, PostgreSQL and MariaDB, Java 17 or newer, the jars of a Kafka broker,
+# Gets what the tests and the demo need besides Go and a C compiler: redis-server, PostgreSQL with PgBouncer and MariaDB, Java 17 or newer, the jars of a Kafka broker,
 # Chromium, in which the operator's page is tested, the generator of a Python client, with which the OpenAPI document is, and
 # clients of Redis and a Valkey, with which the RESP listener is.
 #
@@ -53,15 +53,19 @@ setup_redis() {
 # forbids it stands while they are installed, unless the machine has one.
 setup_sql() {
   local policy=/usr/sbin/policy-rc.d made=
-  if { ! have_postgres || ! have_mariadb; } && have apt-get; then
+  if { ! have_postgres || ! have_mariadb || ! have_pgbouncer; } && have apt-get; then
     [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null && as_root chmod 755 $policy && made=1; }
     have_postgres || apt_install postgresql || true
     have_mariadb || apt_install mariadb-server || true
+    have_pgbouncer || apt_install pgbouncer || true
     [ -z "$made" ] || as_root rm -f $policy
   fi
   have_postgres || lacks PostgreSQL 'install postgresql by hand or check that apt-get reaches its packages'
   have_mariadb || lacks MariaDB 'install mariadb-server by hand or check that apt-get reaches its packages'
+  have_pgbouncer || lacks PgBouncer 'install pgbouncer by hand or check that apt-get reaches its packages'
 }
+
+have_pgbouncer() { have pgbouncer || [ -x /usr/sbin/pgbouncer ]; }
 
 have_postgres() { have postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null; }
 

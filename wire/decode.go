@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,7 +164,7 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 		return errors.New("not JSON of Unicode text")
 	}
 	if err := json.Unmarshal(data, &j); err != nil {
-		return err
+		return inWords(err)
 	}
 	*w = rawUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, run: j.Run, members: j.Members, orderID: j.Order, at: j.At,
 		rank: string(j.RankID), inviter: string(j.InviterUID), invitee: string(j.InviteeUID)}
@@ -182,6 +183,14 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 		w.raw = *j.Raw
 	}
 	return nil
+}
+
+// inWords returns an error of encoding/json without the names of Go's types.
+func inWords(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s is a %s, which it can't be", cmp.Or(wrong.Field, "an id"), wrong.Value)
+	}
+	return err
 }
 
 // parseSum parses 12 lower-case hex digits.

@@ -113,7 +113,7 @@ func (u *LedgerUpdate) unmarshalClass(data []byte) error {
 		return &BadUpdate{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxUpdateLen)}
 	}
 	if err := json.Unmarshal(data, &c); err != nil {
-		return &BadUpdate{"json", err}
+		return &BadUpdate{"json", badJSON(err)}
 	}
 	if c.Class != nil {
 		u.Class, u.Dims, u.Tag = *c.Class, c.Dims, c.Tag

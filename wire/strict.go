@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -31,10 +32,70 @@ func (e *BadJSON) Error() string {
 func (e *BadJSON) Unwrap() error { return e.Err }
 
 // DecodeStrict reads one JSON value that others wrote. It refuses fields that into has not, or has
-// in other letters, fields that come twice, and text that is not Unicode, which
+// in other letters, fields that come twice, a null among texts of a list, and text that is not Unicode, which
 // encoding/json replaces: it would be another member. The error is a [*BadJSON].
 func DecodeStrict(data []byte, into any) error {
-	err := json.Unmarshal(data, into, json.RejectUnknownMembers(true))
+	return decode(data, into, strict)
+}
+
+// DecodeWithoutNull is DecodeStrict for what may have null nowhere.
+func DecodeWithoutNull(data []byte, into any) error { return decode(data, into, withoutNull) }
+
+var (
+	whole       = json.JoinUnmarshalers(json.UnmarshalFromFunc(readWhole[int]), json.UnmarshalFromFunc(readWhole[int64]))
+	strict      = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(whole, json.UnmarshalFromFunc(refuseNullInList))))
+	withoutNull = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(refuseNull), whole)))
+)
+
+var (
+	errNull  = errors.New("is null")
+	errWhole = errors.New("is not a whole number in range")
+)
+
+// readWhole reads an integer however it is written: to JSON, 5781.0 is one.
+func readWhole[T int | int64](from *jsontext.Decoder, n *T) error {
+	if from.PeekKind() != '0' {
+		return json.SkipFunc
+	}
+	text, err := from.ReadValue()
+	if err != nil {
+		return err
+	}
+	v, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		f, err := strconv.ParseFloat(string(text), 64)
+		if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+			return errWhole
+		}
+		v = int64(f)
+	}
+	*n = T(v)
+	return nil
+}
+
+func refuseNull(from *jsontext.Decoder, _ any) error {
+	if from.PeekKind() == 'n' {
+		return errNull
+	}
+	return json.SkipFunc
+}
+
+// refuseNullInList has a null refused that would be an empty text: a field that is null is as one that is not there.
+func refuseNullInList(from *jsontext.Decoder, text *string) error {
+	if depth := from.StackDepth(); depth > 0 {
+		if in, _ := from.StackIndex(depth); in == '[' {
+			return refuseNull(from, text)
+		}
+	}
+	return json.SkipFunc
+}
+
+func decode(data []byte, into any, options json.Options) error {
+	return badJSON(json.Unmarshal(data, into, options))
+}
+
+// badJSON returns an error of the decoder as a [*BadJSON], without the names of Go's types.
+func badJSON(err error) error {
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
 		bad := &BadJSON{Field: fieldOf(wrong.JSONPointer), Unknown: errors.Is(wrong.Err, json.ErrUnknownName), Err: wrong.Err}
 		switch {

@@ -183,6 +183,25 @@ func TestBatchLimits(t *testing.T) {
 	equal(t, "a command that is too long", results(t, h.postBatch(batchOf(long, h.command("last", "a")))), []string{"400 bad_request", fmt.Sprint("a=", maxPosts+1, " ", maxPosts+1)})
 }
 
+// A null among members is none of them, and nothing is deleted; a time is a whole number however it is written.
+func TestDeleteBodies(t *testing.T) {
+	for body, argument := range map[string]string{
+		`{"order":"o","board":"b","members":["a",null]}`:     "members.1",
+		`{"order":"o","board":"b","members":[null]}`:         "members.0",
+		`{"order":"o","board":"b","members":null}`:           "members",
+		`{"order":null,"board":"b","members":["a"]}`:         "order",
+		`{"order":"o","board":"b","members":["a"],"at":1.5}`: "at",
+	} {
+		if _, err := decodeDelete([]byte(body)); err == nil || problemOf(err).Argument != argument {
+			t.Errorf("%s: %v, want an error of %s", body, err, argument)
+		}
+	}
+	commands, err := decodeDelete([]byte(`{"order":"o","board":"b","class":null,"room":null,"members":["a"],"at":1795367000000.0}`))
+	if err != nil || len(commands) != 1 || !strings.Contains(string(commands[0]), `"at":1795367000000}`) {
+		t.Errorf("%s, %v", commands, err)
+	}
+}
+
 // Without Redis each command that could be applied is to be posted again; refused ones
 // are refused for good. They wait for Kafka together.
 func TestBatchWhileServersAreAway(t *testing.T) {

@@ -34,6 +34,7 @@ type tiers struct {
 	boards map[rankcache.BoardID]rooms.Mode
 	rooms  map[string]rooms.Mode
 	file   *rooms.File // nil: empty
+	now    time.Time   // zero: the machine's
 }
 
 func (t tiers) File() *rooms.File {
@@ -41,6 +42,24 @@ func (t tiers) File() *rooms.File {
 		return &rooms.File{}
 	}
 	return t.file
+}
+
+// Boards are the boards of classes as roomsync names them, and those with modes of their own.
+func (t tiers) Boards(mode rooms.Mode) (named []rankcache.BoardID) {
+	if t.now.IsZero() {
+		t.now = time.Now()
+	}
+	for _, rule := range t.File().ClassBoards(t.now) {
+		if rule.Mode == mode {
+			named = append(named, rankcache.BoardID(rule.Match))
+		}
+	}
+	for b, m := range t.boards {
+		if m == mode {
+			named = append(named, b)
+		}
+	}
+	return named
 }
 
 func (t tiers) Mode(b rankcache.BoardID, room string) rooms.Mode {

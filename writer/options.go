@@ -37,6 +37,8 @@ const DefaultGroup = "rankcache-writer"
 type Tiers interface {
 	// Mode returns the mode of a board, or of the room that a command names ("" for none).
 	Mode(board rankcache.BoardID, room string) rooms.Mode
+	// Boards returns the boards that have a mode: those that rooms and rules name, and those of classes of now.
+	Boards(mode rooms.Mode) []rankcache.BoardID
 	// File returns the rooms file in force, whose classes commands may name; never nil.
 	File() *rooms.File
 }

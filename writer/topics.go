@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"rankcache"
 	"rankcache/internal/kafka"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -142,16 +141,16 @@ func (t *topics) forget(name string) {
 	delete(t.known, name)
 }
 
-// makeTopicsEvery is how often it is looked whether boards of classes begin soon.
+// makeTopicsEvery is how often it is looked which boards are super-hot.
 const makeTopicsEvery = time.Second
 
-// makeTopics makes the topics of the super-hot boards of classes before they begin, until
-// ctx ends: sidecars open an empty board whose topic they can read.
+// makeTopics makes the topics of the super-hot boards, until ctx ends: those of classes before they begin, as sidecars open an
+// empty board whose topic they can read, and those that rooms name also while nobody changes them, as sidecars fill them from Redis.
 func (w *Writer) makeTopics(ctx context.Context, p *producer) {
 	limit := logLimit()
 	for ctx.Err() == nil {
-		if err := p.makeTopics(ctx, w.classTopics(w.applier.now())); err != nil && ctx.Err() == nil {
-			limit.Do(func() { w.log.Warn("topics of the next boards can't be made, retrying", "err", err) })
+		if err := p.makeTopics(ctx, w.superHotTopics(w.applier.now())); err != nil && ctx.Err() == nil {
+			limit.Do(func() { w.log.Warn("topics of super-hot boards can't be made, retrying", "err", err) })
 		}
 		select {
 		case <-ctx.Done():
@@ -160,12 +159,11 @@ func (w *Writer) makeTopics(ctx context.Context, p *producer) {
 	}
 }
 
-// classTopics returns the topics of the super-hot boards of classes that have not ended.
-func (w *Writer) classTopics(now time.Time) (names []string) {
+// superHotTopics returns the topics of the super-hot boards that have not ended.
+func (w *Writer) superHotTopics(now time.Time) (names []string) {
 	file := w.opts.Tiers.File()
-	for _, rule := range file.ClassBoards(now) {
-		log := file.Log(w.opts.Names, rankcache.BoardID(rule.Match))
-		if ended := !log.Last.IsZero() && now.After(log.Last); rule.Mode == rooms.ModeSuperHot && !ended {
+	for _, board := range w.opts.Tiers.Boards(rooms.ModeSuperHot) {
+		if log := file.Log(w.opts.Names, board); log.Last.IsZero() || !now.After(log.Last) {
 			names = append(names, log.Topic)
 		}
 	}

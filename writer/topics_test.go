@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -71,6 +73,26 @@ func TestDeletedTopicIsCreatedAgain(t *testing.T) {
 	})
 	if broker.TopicInfo(h.opts.Names.Topic(h.board)) == nil {
 		t.Error("update acknowledged without a topic")
+	}
+}
+
+// A board that rooms name has a topic although nobody changes it, so that sidecars can follow it.
+func TestTopicOfAQuietBoard(t *testing.T) {
+	t.Parallel()
+	broker := testkit.Kfake(t)
+	quiet, hot := rankcache.BoardID("9_9_1"), rankcache.BoardID("9_9_2")
+	h := newFixture(t, broker.Addr(), func(o *Options) {
+		o.Tiers = tiers{boards: map[rankcache.BoardID]rooms.Mode{quiet: rooms.ModeSuperHot, hot: rooms.ModeHot}}
+	})
+	h.run(t)
+	testkit.Eventually(t, testTimeout, func() error {
+		if broker.TopicInfo(h.opts.Names.Topic(quiet)) == nil {
+			return errors.New("no topic")
+		}
+		return nil
+	})
+	if broker.TopicInfo(h.opts.Names.Topic(hot)) != nil {
+		t.Error("a board that is not super-hot has a topic")
 	}
 }
 
@@ -144,8 +166,12 @@ func TestTopicOfAClass(t *testing.T) {
 		equal(t, "key and partition", []any{string(r.Key), r.Partition}, []any{string(board.ID), records[0].Partition})
 	}
 	over := board.Period.End.Add(kind.Grace)
-	equal(t, "topics", len(h.classTopics(over)), 6) // of the ended, the running and the next period
-	equal(t, "topics without ended boards", len(h.classTopics(over.Add(time.Millisecond))), 4)
+	topics := func(now time.Time) int {
+		w := Writer{processor: &processor{opts: Options{Names: h.opts.Names, Tiers: tiers{file: file, now: now}}}}
+		return len(w.superHotTopics(now))
+	}
+	equal(t, "topics", topics(over), 6) // of the ended, the running and the next period
+	equal(t, "topics without ended boards", topics(over.Add(time.Millisecond)), 4)
 	job := &job{Command: &Command{Board: board.ID}, rules: rulesOf(board, kind)}
 	now := board.Period.End.Add(kind.Grace - time.Millisecond)
 	h.applier.now = func() time.Time { return now }

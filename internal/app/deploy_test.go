@@ -329,13 +329,16 @@ func startAll(t *testing.T) map[string]*child {
 	s.WaitReady(time.Minute)
 	controller := startListening(t, append([]string{"controller", "--health", "127.0.0.1:0", "--key-ends", testkit.Name(t), "--key-controller", testkit.Name(t), "--topic-keep", "0"}, h.common...)...)
 	database, query := testkit.Database(t, testkit.SQLKinds[0]), filepath.Join(t.TempDir(), "query")
-	must(t, os.WriteFile(query, []byte("SELECT"), 0o600))
+	must(t, os.WriteFile(query, []byte("SELECT '' AS order_id, '' AS board, '' AS member, '' AS op, 0 AS number, 0 AS at WHERE $1::bigint < $2::bigint"), 0o600))
 	comparer := startListening(t, append([]string{"reconcile", "--health", "127.0.0.1:0", "--database", database, "--books", database, "--books-query-file", query}, h.common...)...)
 	keeper := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", database,
 		"--topic-ledger", testkit.Name(t), "--ledger-group", testkit.Name(t)}, h.common...)...)
 	testkit.Eventually(t, time.Minute, func() error {
 		if code, body := keeper.Get("http", "/readyz"); code != 200 {
 			return fmt.Errorf("ledger: /readyz: %d %s", code, body)
+		}
+		if code, body := comparer.Get("health", "/readyz"); code != 200 {
+			return fmt.Errorf("reconcile: /readyz: %d %s", code, body)
 		}
 		return nil
 	})

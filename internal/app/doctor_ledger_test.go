@@ -33,6 +33,12 @@ func TestDoctorOnTheLedger(t *testing.T) {
 			expect(t, found, "ledger-lag", "skip")
 			expect(t, found, "ledger-redress", "warn: there is no topic "+commands)
 
+			if kind == "postgres" {
+				found, _ = at(testkit.PooledDatabase(t, database))
+				expect(t, found, "database", "ok: answers")
+				expect(t, found, "database-schema", "fail: a pooler stands before the database")
+			}
+
 			testkit.CreateTopic(t, brokers, topic, 2, map[string]string{"retention.ms": "86400000"})
 			testkit.CreateTopic(t, brokers, commands, 1, nil)
 			testkit.Produce(t, brokers, &kgo.Record{Topic: topic, Value: []byte("x")}, &kgo.Record{Topic: topic, Value: []byte("y")})

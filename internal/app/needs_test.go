@@ -3,7 +3,9 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,6 +36,12 @@ func needy(t *testing.T, command, redisURL, kafka string, more ...string) *child
 		args = append(args, "--database", testkit.Database(t, testkit.SQLKinds[0]), "--ledger-group", name)
 	case "controller":
 		args = append(args, "--key-controller", name+":lease", "--key-ends", name+":ends", "--group", name, "--topic-keep", "0")
+	case "reconcile":
+		database := testkit.Database(t, testkit.SQLKinds[0])
+		must(t, cli.Run(t.Context(), NewCommand(), []string{"ledger", "migrate", "--database", database}, io.Discard, io.Discard))
+		query := filepath.Join(t.TempDir(), "books.sql")
+		must(t, os.WriteFile(query, []byte("SELECT '' AS order_id, '' AS board, '' AS member, '' AS op, 0 AS number, 0 AS at WHERE $1::bigint < $2::bigint"), 0o600))
+		args = append(args, "--database", database, "--books", database, "--books-query-file", query, "--group", name)
 	case "poll":
 		args = append(args, "--hot-source", "redis", "--hot-instance", name)
 	}
@@ -107,7 +115,7 @@ func each(t *testing.T, commands []string, test func(t *testing.T, command strin
 	}
 }
 
-var needRedis, needKafka = []string{"serve", "write", "ledger", "controller", "poll"}, []string{"write", "ledger", "controller"}
+var needRedis, needKafka = []string{"serve", "write", "ledger", "controller", "poll", "reconcile"}, []string{"write", "ledger", "controller", "reconcile"}
 
 // Redis refuses the password, and takes it later: then all are ready.
 func TestNotReadyWithAWrongPassword(t *testing.T) {
@@ -171,6 +179,43 @@ func TestNotReadyWithoutInfo(t *testing.T) {
 	each(t, []string{"write", "controller"}, func(t *testing.T, command string) {
 		needy(t, command, "redis://blind:"+urlSecret+"@"+server.Addr(), testkit.Kafka(t)).unready(command, "NOPERM this user has no permissions to run the 'info' command")
 	})
+}
+
+// A command is renamed or disabled.
+func TestNotReadyWithoutACommandOfRedis(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--rename-command", "EVAL", "", "--rename-command", "HGET", ""}})
+	each(t, []string{"write", "ledger", "controller", "poll", "reconcile"}, func(t *testing.T, command string) {
+		needy(t, command, "redis://"+server.Addr(), testkit.Kafka(t)).unready(command, "unknown command")
+	})
+}
+
+// Behind PgBouncer in transaction mode the tables can't be made; the ledger is ready once they were made at the server itself.
+func TestLedgerBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t, "postgres")
+	c := needy(t, "ledger", "redis://"+testkit.Redis(t), testkit.Kafka(t), "--serve-reads", "--database", testkit.PooledDatabase(t, database))
+	c.unready("ledger", "a pooler stands before the database")
+	must(t, cli.Run(t.Context(), NewCommand(), []string{"ledger", "migrate", "--serve-reads", "--database", database}, io.Discard, io.Discard))
+	c.becomesReady("ledger")
+}
+
+// Orders can't be compared with books that do not answer, do not know the user, or have another table.
+func TestNotReadyWithoutBooks(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t, "postgres")
+	other := filepath.Join(t.TempDir(), "other.sql")
+	must(t, os.WriteFile(other, []byte("SELECT * FROM gifts WHERE at >= $1 AND at < $2"), 0o600))
+	for name, fault := range map[string]struct{ flag, value, want string }{
+		"closed": {"--books", "postgres://u:" + urlSecret + "@" + freeAddr(t) + "/d", "connection refused"},
+		"query":  {"--books-query-file", other, "does not exist"},
+		"tables": {"--database", url, "run rankcache ledger migrate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needy(t, "reconcile", "redis://"+testkit.Redis(t), testkit.Kafka(t), fault.flag, fault.value).unready("reconcile", fault.want)
+		})
+	}
 }
 
 // Nothing listens there. A sidecar needs Kafka for super-hot boards alone, and gives them up to Redis.
@@ -244,7 +289,7 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			each(t, []string{"ledger", "controller"}, func(t *testing.T, command string) {
+			each(t, []string{"ledger", "controller", "reconcile"}, func(t *testing.T, command string) {
 				needy(t, command, "redis://"+testkit.Redis(t), testkit.Kafka(t), "--database", fault.database).unready(command, fault.want)
 			})
 		})

@@ -66,6 +66,60 @@ func (c *child) waitSource(board rankcache.BoardID, want string) {
 	})
 }
 
+// TestAQuietBoardBecomesSuperHot: a board that nobody changes gets its topic from the writers when it is named at run time, and
+// is filled from Redis.
+func TestAQuietBoardBecomesSuperHot(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	h.give(t, h.small, 3)
+	s := h.serve(t, "--admin-token", testToken)
+	s.waitSource(h.small, "redis")
+	rankcacheRooms(t, s, "set", "--match", string(h.small), "--mode", "super-hot")
+	s.waitSource(h.small, "local")
+	if _, body := s.Get("data", "/v1/boards/"+string(h.small)+"/top"); !strings.Contains(body, `"total":3`) {
+		t.Errorf("%s", body)
+	}
+}
+
+// TestAdminPortRefusesOtherArguments: no other room is taken back, and none set, because an argument was not understood.
+func TestAdminPortRefusesOtherArguments(t *testing.T) {
+	t.Parallel()
+	s := needy(t, "serve", "redis://"+testkit.Redis(t), "127.0.0.1:1", "--admin-token", testToken)
+	for request, argument := range map[string]string{
+		"DELETE /rooms?uid=88&uid=99":          "uid",
+		"DELETE /rooms?uid=88&match":           "match",
+		"DELETE /rooms?uid=88&mode=hot":        "mode",
+		"DELETE /rooms/bypass?board=b&board=c": "board",
+		"DELETE /rooms/bypass?board=b&all=":    "all",
+		"POST /rooms?uid=88":                   "uid",
+		"PUT /classes?dry_run=1":               "dry_run",
+		"DELETE /classes?name=gift":            "name",
+		"GET /hotkeys?limit=1":                 "limit",
+		"GET /history?since=1":                 "since",
+		"GET /events?level=warn":               "level",
+		"POST /boards/b/compare?limit=1":       "limit",
+		"DELETE /profiles/m?all=1":             "all",
+		"GET /runbooks.md?x":                   "x",
+		"GET /config?secrets=1":                "secrets",
+		"POST /rooms/bypass?board=b&for=10m":   "board",
+		"GET /classes?name=gift&name=gift":     "name",
+		"GET /rooms?uid=1":                     "uid",
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		req, err := http.NewRequestWithContext(t.Context(), method, s.URL("admin", target), strings.NewReader("{}"))
+		must(t, err)
+		req.Header.Set("Authorization", "Bearer "+testToken)
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		var p struct{ Code, Argument string }
+		err = json.NewDecoder(resp.Body).Decode(&p)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusBadRequest || p.Code != "bad_argument" || p.Argument != argument {
+			t.Errorf("%s: %d %+v, %v", request, resp.StatusCode, p, err)
+		}
+	}
+}
+
 // TestARoomSetOnOneSidecarActsOnAll: what is posted to one sidecar acts there at
 // once and on the other with its next look, writer included.
 func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -98,5 +99,18 @@ func checkTraces(t *testing.T, want string, settings func(collector string) []st
 		}
 	case <-time.After(time.Minute):
 		t.Error("no trace came")
+	}
+}
+
+// A share beyond 1 ends the process, also without a collector, and whoever has set the collector.
+func TestRatioOutOfRange(t *testing.T) {
+	for name, endpoint := range map[string]string{"no collector": "", "OpenTelemetry's variable": "http://127.0.0.1:1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+			c := startChild(t, "serve", "--otlp-ratio", "2", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0")
+			if code := c.Wait(20 * time.Second); code != cli.ExitUsage || !strings.Contains(c.Log(), "--otlp-ratio 2: want 0 to 1") {
+				t.Errorf("ended with %d: %s", code, c.Log())
+			}
+		})
 	}
 }

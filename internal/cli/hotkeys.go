@@ -38,7 +38,7 @@ func (o *HotKeyOptions) Register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Poller.Every, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the whole fleet")
 	flags.StringVar(&o.tencent.Instance, "tencent-instance", "", "Tencent Cloud Redis `instance`, such as crs-1234abcd")
 	flags.StringVar(&o.tencent.Region, "tencent-region", "", "its `region`, such as ap-guangzhou")
-	flags.StringVar(&o.tencent.Endpoint, "tencent-endpoint", hotkey.DefaultTencentEndpoint, "`URL` of the API")
+	flags.StringVar(&o.tencent.Endpoint, "tencent-endpoint", hotkey.DefaultTencentEndpoint, "`URL` of the API; of international accounts https://redis.intl.tencentcloudapi.com")
 	ChoiceVar(flags, &o.tencent.Credentials, "tencent-credentials", "", hotkey.TencentAuto, "where its credentials come from: env, tke, cvm or auto",
 		hotkey.TencentAuto, hotkey.TencentEnv, hotkey.TencentTKE, hotkey.TencentCVM)
 	flags.Int64Var(&o.tencent.MinCount, "tencent-min-count", hotkey.DefaultTencentMinCount, "least `requests` per 5 s of a hot key")

@@ -111,6 +111,7 @@ const (
 	ServiceHotKeys  = "hot_keys"
 	ServiceLedger   = "ledger"
 	ServiceDatabase = "database" // the ledger's
+	ServiceBooks    = "books"    // of rankcache reconcile
 )
 
 // AnswerLasts is how long an answer of Redis or Kafka shows that they are there: they are

@@ -35,6 +35,9 @@ func (o *TracingOptions) Register(flags *pflag.FlagSet) {
 // --otlp-endpoint OTEL_EXPORTER_OTLP_… is not read: its headers may be the secrets of
 // another collector.
 func (o *TracingOptions) Tracer() (*tracing.Tracer, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	to := tracing.Env{Endpoint: o.endpoint}
 	if o.endpoint == "" {
 		var err error
@@ -50,6 +53,14 @@ func (o *TracingOptions) Tracer() (*tracing.Tracer, error) {
 		return current
 	}
 	return tracing.New(to.Endpoint, o.ratio, Version, tracing.WithTimeout(to.Timeout), tracing.WithCA(to.CAFile), tracing.WithHeaders(headers))
+}
+
+// check returns an error unless the ratio is a share, also while no collector is set.
+func (o *TracingOptions) check() error {
+	if !(o.ratio >= 0 && o.ratio <= 1) {
+		return Usagef("--otlp-ratio %v: want 0 to 1", o.ratio)
+	}
+	return nil
 }
 
 // header returns base and the headers of --otlp-header, whose file may have changed.
@@ -70,13 +81,16 @@ func (o *TracingOptions) header(base map[string]string) (headers map[string]stri
 // NewTracer returns the tracer, nil if no collector is set. A bad variable that
 // is perhaps meant for the app does not keep the sidecar from starting.
 func (o *TracingOptions) NewTracer(log *slog.Logger) (*tracing.Tracer, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	tracer, err := o.Tracer()
 	switch {
 	case err != nil && o.endpoint == "":
 		log.Warn("no traces are sent: check the variables OTEL_EXPORTER_OTLP_… or set --otlp-endpoint", "err", err)
 		return nil, nil
 	case err != nil:
-		return nil, Usagef("--otlp-endpoint, --otlp-ratio: %w", err)
+		return nil, Usagef("--otlp-endpoint: %w", err)
 	case tracer == nil:
 		return nil, nil
 	}

@@ -163,7 +163,7 @@ func (r Redis) May(ctx context.Context, role string) error {
 }
 
 // unserved begin the replies of a Redis that does not do what it is asked for.
-var unserved = []string{"NOPERM", "NOAUTH", "WRONGPASS", "READONLY", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "MISCONF", "BUSY ", "max number of clients"}
+var unserved = []string{"unknown command", "NOPERM", "NOAUTH", "WRONGPASS", "READONLY", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "MISCONF", "BUSY ", "max number of clients"}
 
 // answered reports whether an error is a reply about a command that may be used: that a key or
 // script is missing, or of another type.

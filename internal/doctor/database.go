@@ -19,6 +19,7 @@ type Inspected interface {
 	Wanted() int                          // version that this program works with
 	MayCreate(context.Context) (bool, error)
 	Denied(context.Context) ([]string, error)
+	Pooled(context.Context) (bool, error) // whether a pooler stands before it
 }
 
 // Database has the checks of the ledger's database. The caller closes it.
@@ -51,6 +52,9 @@ func (d Database) schema(ctx context.Context) Verdict {
 	}
 	create := true
 	if version < d.Store.Wanted() {
+		if pooled, err := d.Store.Pooled(ctx); err != nil || pooled {
+			return judgePooled(version, d.Store.Wanted(), err)
+		}
 		if create, err = d.Store.MayCreate(ctx); err != nil {
 			return warnf("the right to make tables is unknown: %s", explain(err))
 		}
@@ -95,6 +99,14 @@ func judgeServer(version string, isPostgres bool) Verdict {
 		return failf("%s %s is not supported: want %d.%d or newer", name, m[0], major, minor)
 	}
 	return okf("%s %s answers", name, m[0])
+}
+
+// judgePooled judges tables that are of an earlier version behind a pooler, through which they can't be changed.
+func judgePooled(version, wanted int, err error) Verdict {
+	if err != nil {
+		return Verdict{Fail, explain(err)}
+	}
+	return failf("the tables are of version %d (0: none), this program wants %d, and a pooler stands before the database, such as PgBouncer: run rankcache ledger migrate with the URL of the server itself", version, wanted)
 }
 
 // judgeSchema judges the version of the tables; create is whether the user may make some.

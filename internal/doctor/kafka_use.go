@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +16,13 @@ import (
 type KafkaUse struct {
 	Group         string   // consumer group whose offsets it reads
 	Reads, Writes string   // topics; "": none
+	Ends          []string // topics of which it asks where they end
 	Makes         []string // topics that it makes where they are missing, or that stand for those
 	Replication   int      // of these; 0: the broker's
+}
+
+func (u KafkaUse) topics() []string {
+	return slices.DeleteFunc(append([]string{u.Reads, u.Writes}, u.Ends...), func(name string) bool { return name == "" })
 }
 
 // TryKafka returns nil if Kafka answers and lets its user do all that, as far as it tells without a
@@ -51,7 +55,7 @@ func (k *Kafka) withLog(err error) error {
 }
 
 func (k *Kafka) tryTopics(ctx context.Context, use KafkaUse) error {
-	found, err := k.client.Rights(ctx, slices.DeleteFunc([]string{use.Reads, use.Writes}, func(name string) bool { return name == "" })...)
+	found, err := k.client.Rights(ctx, use.topics()...)
 	if err != nil {
 		return fmt.Errorf("describe topics: %w", err)
 	}
@@ -72,7 +76,7 @@ func (k *Kafka) tryTopics(ctx context.Context, use KafkaUse) error {
 }
 
 func (k *Kafka) tryGroup(ctx context.Context, use KafkaUse) error {
-	_, err := k.client.GroupOffsets(ctx, use.Group, cmp.Or(use.Reads, use.Writes), 1)
+	_, err := k.client.GroupOffsets(ctx, use.Group, use.topics()[0], 1)
 	switch kafka.Code(err) {
 	case kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition, kafka.ErrGroupIDNotFound:
 		return nil

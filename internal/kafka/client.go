@@ -65,7 +65,9 @@ func (c *Consumer) Record(wait time.Duration) (*Message, error) {
 	case PartitionEOF:
 		return &Message{TopicPartition: TopicPartition(ev)}, ck.NewError(ErrPartitionEOF, "", false)
 	case Error:
-		return nil, ev
+		if !Follows(ev) {
+			return nil, ev
+		}
 	}
 	return nil, nil
 }

@@ -71,6 +71,9 @@ func Code(err error) ck.ErrorCode {
 	return e.Code()
 }
 
+// Follows reports whether an error of a client only follows from others: that all brokers are down, which names none of them.
+func Follows(err error) bool { return Code(err) == ck.ErrAllBrokersDown }
+
 // Fatal reports whether the client that returned an error will never work again.
 func Fatal(err error) bool {
 	e, ok := errors.AsType[Error](err)

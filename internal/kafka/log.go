@@ -37,7 +37,7 @@ func (l Log) drainLines(lines <-chan ck.LogEvent) {
 func (l Log) drainEvents(events <-chan Event) {
 	limit := rate.Sometimes{Interval: time.Second}
 	for ev := range events {
-		if err, ok := ev.(Error); ok && l != nil {
+		if err, ok := ev.(Error); ok && l != nil && !Follows(err) {
 			limit.Do(func() { l(slog.LevelWarn, "kafka producer", "err", err) })
 		}
 	}

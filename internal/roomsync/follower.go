@@ -119,6 +119,9 @@ func (f *Follower) Mode(board rankcache.BoardID, room string) rooms.Mode {
 	return f.tiers.Load().Mode(board, room)
 }
 
+// Boards returns the boards of one mode in force, sorted. The slice is the caller's.
+func (f *Follower) Boards(mode rooms.Mode) []rankcache.BoardID { return f.tiers.Load().Boards(mode) }
+
 // Load reads the file for the first time and publishes the tiers that need no
 // Redis. A file that can't be read or parsed is an error here; later the last
 // good one stays in force.

@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache/internal/cli"
+	"rankcache/internal/doctor"
+	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/ledger"
 	"rankcache/ledger/reconcile"
@@ -207,6 +209,19 @@ func Reconcile(ctx context.Context, o *ReconcileOptions, hup cli.Hangups, stdout
 	return r.run(ctx, log)
 }
 
+// needs returns what nothing can be compared without.
+func (r *reconciling) needs() health.Needs {
+	o, need := r.options, func(probe func(context.Context) error) *health.Need {
+		return health.NewNeed(cli.AnswerLasts).Require(probe, nil)
+	}
+	kafka := doctor.KafkaUse{Group: o.group, Writes: o.Names.Commands, Ends: []string{o.Names.Ledger}}
+	if o.dryRun {
+		kafka.Writes, kafka.Ends = "", append(kafka.Ends, o.Names.Commands)
+	}
+	return health.Needs{cli.ServiceKafka: o.KafkaNeed(kafka), cli.ServiceRedis: need(o.RedisNeed(r.redis, "ledger", "", nil)),
+		cli.ServiceDatabase: need(r.Store.Check), cli.ServiceBooks: need(r.Books.Check)}
+}
+
 // once compares and prints the report.
 func (r *reconciling) once(ctx context.Context, to io.Writer) error {
 	now := time.Now()
@@ -251,11 +266,13 @@ func (r *reconciling) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	ready := adminapi.NewReadiness(nil, nil)
+	needs := r.needs()
+	ready := cli.Readiness(needs, nil)
 	runner := &reconcile.Runner{Reconciler: r.Reconciler, Reached: r.reached, Log: log}
 	registry := runnerRegistry(runner, ready)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return runner.Run(ctx) })
+	group.Go(func() error { return needs.Run(ctx) })
 	health := cli.NewHealthPort(&r.options.Options, ready, registry, log).Handler()
 	for _, l := range listeners {
 		group.Go(func() error { return httpserve.Serve(ctx, l, health, r.options.Probes(nil), log) })

@@ -166,7 +166,7 @@ func (t *targets) services() (checks []doctor.Check) {
 	}
 	switch tracer, err := t.tracing.Tracer(); {
 	case err != nil:
-		checks = append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-header, --otlp-ratio, OTEL_EXPORTER_OTLP_…: %w", err)))
+		checks = append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-header, OTEL_EXPORTER_OTLP_…: %w", err)))
 	case tracer != nil:
 		checks = append(checks, doctor.Call("traces", nil, tracer.Probe))
 	}
@@ -265,7 +265,7 @@ func (t *targets) endless() (boards []doctor.Endless) {
 	return boards
 }
 
-// hotSource returns the check of the server-side source of hot keys, nil without one.
+// hotSource returns the check of the server-side source of hot keys, nil without a hot tier.
 func (t *targets) hotSource(r doctor.Redis) *doctor.Check {
 	source, err := t.poll.NewSource(t.redis, t.Names)
 	check := &doctor.Check{Name: "hot-source"}
@@ -275,12 +275,22 @@ func (t *targets) hotSource(r doctor.Redis) *doctor.Check {
 	case *hotkey.RedisHotKeys:
 		*check = r.HotKeys()
 	case nil:
-		if err == nil {
+		switch {
+		case err != nil:
+			*check = failed("hot-source", err)
+		case !t.hotKeys:
 			return nil
+		default:
+			check.Look = t.ownReads
 		}
-		*check = failed("hot-source", err)
 	}
 	return check
+}
+
+// ownReads tells what a fleet without a source of hot keys does not notice.
+func (t *targets) ownReads(context.Context) doctor.Verdict {
+	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("no source of hot keys here: a board gets hot by %g reads/s of this sidecar (--hot-promote-rate), or by the verdict of rankcache poll; "+
+		"without one, what many pods read rarely is not noticed: name such boards hot in the rooms file", cmp.Or(t.hot.PromoteRate, hotkey.DefaultPromoteRate))}
 }
 
 // tryTencent makes the call that the poller makes, with the same credentials.

@@ -54,6 +54,16 @@ func NewDatabase(t testing.TB, kind, addr string) string {
 	return url
 }
 
+// PooledDatabase returns the URL of a database that [Database] has returned, behind a PgBouncer in transaction mode, which ends with the test.
+func PooledDatabase(t testing.TB, url string) string {
+	t.Helper()
+	rest, name := strings.TrimPrefix(url, "postgres://rankcache@"), url[strings.LastIndexByte(url, '/')+1:]
+	s, err := servers.StartPgBouncer(t.Context(), strings.TrimSuffix(rest, "/"+name))
+	orSkip(t, err)
+	endWith(t, "pgbouncer", s)
+	return servers.SQLURL("postgres", s.Addr(), name)
+}
+
 // SQL returns a connection to the database of a URL that Database has returned, for what tests do by hand.
 func SQL(t testing.TB, url string) *sql.DB {
 	t.Helper()

@@ -82,10 +82,11 @@ var notReady = httpserve.Problem{Status: http.StatusServiceUnavailable, Code: "n
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	var q Request
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	if err == nil {
-		err = wire.DecodeStrict(body, &q)
+	if err != nil {
+		httpserve.BodyProblem(err).Write(w)
+		return
 	}
-	if err == nil {
+	if err = wire.DecodeStrict(body, &q); err == nil {
 		err = q.check()
 	}
 	if err != nil {

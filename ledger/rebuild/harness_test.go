@@ -55,6 +55,7 @@ type tiers struct{ file *rooms.File }
 
 func (t tiers) File() *rooms.File                                { return t.file }
 func (t tiers) Mode(rankcache.BoardID, string) (mode rooms.Mode) { return mode }
+func (t tiers) Boards(rooms.Mode) []rankcache.BoardID            { return nil }
 
 // testLog shows the log of a failed test.
 type testLog struct{ t testing.TB }

@@ -121,6 +121,11 @@ func (b *Books) Each(ctx context.Context, from, to int64, fn func(*Row) error) (
 	return errors.Join(err, rows.Err())
 }
 
+// Check asks for the orders of no time, which tells whether the user may and the query can be used.
+func (b *Books) Check(ctx context.Context) error {
+	return b.Each(ctx, 0, 0, func(*Row) error { return nil })
+}
+
 // scanner reads rows whose columns stand in any order.
 type scanner struct {
 	to      []any

@@ -105,11 +105,15 @@ func topQuery(r *http.Request) (q rankcache.Query, p *encode.Problem) {
 }
 
 // Routed answers requests that mux has no pattern for with a problem, where a ServeMux
-// would answer in plain text.
+// would answer in plain text, and those with a query argument that the route does not take.
 func Routed(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
 		if pattern != "" {
+			if p := checkArgs(pattern, r.URL.RawQuery); p != nil {
+				writeProblem(w, p)
+				return
+			}
 			mux.ServeHTTP(w, r)
 			return
 		}

@@ -4,35 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-
-	"rankcache/sidecar/encode"
 )
-
-// statusArgs are the query arguments of /status.
-var statusArgs = []string{"expect", "limit", "start", "state", "match"}
-
-// maxNamed is how much of an unknown argument a problem repeats, in bytes.
-const maxNamed = 40
-
-// parseStatusArgs returns the query arguments. What can't be read is a problem: a check in a
-// script must not pass because it was not understood.
-func parseStatusArgs(query string) (url.Values, *encode.Problem) {
-	for pair := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(pair, "=")
-		if pair != "" && !slices.Contains(statusArgs, name) {
-			return nil, encode.BadArgument(name[:min(len(name), maxNamed)], "is no argument here: want "+strings.Join(statusArgs, " "))
-		}
-		if _, err := url.ParseQuery(pair); err != nil {
-			return nil, encode.BadArgument(name, fmt.Sprintf("%.80v: percent-encode it", err))
-		}
-	}
-	values, _ := url.ParseQuery(query) // each pair was read
-	return values, nil
-}
 
 // holds reports whether the value at a path of body is the expected one. A path that is not
 // there never holds, and neither does one that ends at an object or a list.

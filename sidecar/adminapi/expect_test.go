@@ -9,7 +9,7 @@ import (
 // TestExpectRefuses: a check in a script must not pass because it was not understood.
 func TestExpectRefuses(t *testing.T) {
 	st := &Status{Readiness: NewReadiness(nil, someBoards), Reader: newEnv().reader(), Started: time.Now()}
-	admin := New(st, st.Readiness, nil)
+	admin := Routed(New(st, st.Readiness, nil))
 	for query, named := range map[string]string{
 		"expect=state=starting;x":            `"argument":"expect"`,
 		"expect=%zz":                         `"argument":"expect"`,

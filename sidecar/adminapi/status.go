@@ -33,18 +33,14 @@ type Status struct {
 // the steps of a path, numbers for places in a list) the status code tells whether it holds
 // for this answer, for curl -f; expect.go reads it.
 func (st *Status) all(w http.ResponseWriter, r *http.Request) {
-	args, problem := parseStatusArgs(r.URL.RawQuery)
-	if problem != nil {
-		writeProblem(w, problem)
-		return
-	}
+	args := r.URL.Query()
 	filter, problem := parseFilter(args)
 	if problem != nil {
 		writeProblem(w, problem)
 		return
 	}
 	body, status := st.body(&filter), http.StatusOK
-	for _, e := range args["expect"] {
+	for _, e := range args[expect] {
 		ok, err := holds(body, e)
 		if err != nil {
 			writeProblem(w, encode.BadArgument("expect", err.Error()))

@@ -15,7 +15,7 @@ func parseBatch(data []byte) ([]string, *encode.Problem) {
 	var req struct {
 		Members []string `json:"members"`
 	}
-	if err := wire.DecodeStrict(data, &req); err != nil {
+	if err := wire.DecodeWithoutNull(data, &req); err != nil {
 		return nil, encode.BadArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
 	}
 	return req.Members, checkBatch(req.Members)
@@ -58,7 +58,7 @@ func parseBoards(data []byte) ([]call, *encode.Problem) {
 	var req struct {
 		Boards []boardBody `json:"boards"`
 	}
-	if err := wire.DecodeStrict(data, &req); err != nil {
+	if err := wire.DecodeWithoutNull(data, &req); err != nil {
 		return nil, encode.BadArgument("boards", fmt.Sprintf(`want {"boards":[{"board":"id"},…]}: %.100v`, err))
 	}
 	if n := len(req.Boards); n < 1 || n > sidecar.MaxBatch {

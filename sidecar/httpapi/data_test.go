@@ -161,6 +161,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/v1/boards/local/members:batch", `{"Members":["a"]}`, 400, encode.CodeBadArgument, "members"},
 		{"POST", "/v1/boards:batch", `{"boards":[{"board":"local","board":"small"}]}`, 400, encode.CodeBadArgument, "boards"},
 		{"POST", "/v1/boards/local/members:batch", `{"members":[1]}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["a",null]}`, 400, encode.CodeBadArgument, "members"},
 		{"POST", "/v1/boards/local/members:batch", `{"member":["a"]}`, 400, encode.CodeBadArgument, "members"},
 		{"POST", "/v1/boards/local/members:batch", `{"members":["a"]}{}`, 400, encode.CodeBadArgument, "members"},
 		{"POST", "/v1/boards/local/members:batch", "{\"members\":[\"\xff\"]}", 400, encode.CodeBadArgument, "members"},

@@ -11,13 +11,13 @@ import (
 // facts are what was learned from the upstream: what it knows.
 // They are never changed, only replaced.
 type facts struct {
-	rangeOptions bool      // ZRANGE takes BYSCORE, REV and LIMIT
-	rankScore    bool      // ZRANK takes WITHSCORE
-	multiScore   bool      // there is ZMSCORE
-	hello        [4][]byte // the reply to HELLO 2 and 3, without the connection's id
-	helloID      [4]int    // where the id stands in it
-	name         string    // of the server, with its version
-	flags        map[string]flags
+	rangeOptions bool              // ZRANGE takes BYSCORE, REV and LIMIT
+	rankScore    bool              // ZRANK takes WITHSCORE
+	multiScore   bool              // there is ZMSCORE
+	hello        [4][]byte         // the reply to HELLO 2 and 3, without the connection's id
+	helloID      [4]int            // where the id stands in it
+	name         string            // of the server, with its version
+	flags        map[string]flags  // by name in capitals, those of subcommands as OBJECT|ENCODING
 	unknown      map[string]string // the error that a subcommand of CLIENT gets
 }
 
@@ -85,7 +85,13 @@ func (f *facts) appendHello(dst []byte, proto version, id uint64) []byte {
 // flagsOf returns the flags of all commands in a reply to COMMAND.
 func flagsOf(reply []byte) map[string]flags {
 	all := make(map[string]flags)
-	list, _ := decode(reply).([]any)
+	addFlags(all, decode(reply))
+	return all
+}
+
+// addFlags adds the flags of commands, and those of their subcommands, which Redis tells from 7 on.
+func addFlags(all map[string]flags, commands any) {
+	list, _ := commands.([]any)
 	for _, c := range list {
 		fields, _ := c.([]any)
 		if len(fields) < 3 {
@@ -99,17 +105,26 @@ func flagsOf(reply []byte) map[string]flags {
 			f.blocking = f.blocking || w == "blocking"
 		}
 		all[strings.ToUpper(name)] = f
+		if len(fields) > 9 {
+			addFlags(all, fields[9])
+		}
 	}
-	return all
 }
 
-// flagsOf returns the flags of a command; none of one that the upstream does not know.
-func (f *facts) flagsOf(name []byte) flags {
+// flagsOf returns the flags of a command, those of its subcommand if that has some; none of one that the upstream does
+// not know.
+func (f *facts) flagsOf(args [][]byte) flags {
 	var room [64]byte
-	if len(name) > len(room) {
+	if len(args[0]) > len(room)/2 {
 		return flags{}
 	}
-	return f.flags[string(upper(room[:0], name))]
+	name := upper(room[:0], args[0])
+	if len(args) > 1 && len(args[1]) < len(room)/2 {
+		if sub, ok := f.flags[string(upper(append(name, '|'), args[1]))]; ok {
+			return sub
+		}
+	}
+	return f.flags[string(name)]
 }
 
 // texts returns the texts in a reply, one after the other.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"rankcache/internal/httpserve"
@@ -44,8 +45,13 @@ func (t *transaction) passed(v verb, args int) {
 
 // pass adds a command to the run.
 func (c *session) pass(v verb, cmd *command, n int) error {
-	f := c.server.facts.Load().flagsOf(cmd.args[0])
+	f := c.server.facts.Load().flagsOf(cmd.args)
 	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned
+		if v == script && !c.multi && c.server.guard.touches(cmd.args) {
+			if taken, err := c.passReading(v, cmd); taken || err != nil {
+				return err
+			}
+		}
 		if reply := c.server.guard.refuses(cmd.args); reply != "" {
 			c.refused = c.multi
 			return c.respond(v, sourceRefused, reply)
@@ -61,6 +67,27 @@ func (c *session) pass(v verb, cmd *command, n int) error {
 	c.run.commands++
 	c.run.blocking = c.run.blocking || f.blocking
 	return nil
+}
+
+// unread begin the replies of a Redis that does not run a script as one that only reads: the script writes, or may, or the
+// server or user has no such command.
+var unread = [][]byte{[]byte("Write commands are not allowed from read-only scripts"), []byte("Can not execute a script with write flag"),
+	[]byte("ERR unknown command"), []byte("NOPERM")}
+
+// passReading passes a script on as one that may only read, and reports whether Redis ran it so.
+func (c *session) passReading(v verb, cmd *command) (taken bool, err error) {
+	raw := appendBulk(appendArray(make([]byte, 0, len(cmd.raw)+16), len(cmd.args)), string(cmd.args[0])+"_RO")
+	for _, a := range cmd.args[1:] {
+		raw = appendBulk(raw, a)
+	}
+	c.timing.pass(false)
+	reply, err := c.exchange(raw)
+	if err != nil || reply[0] == '-' && slices.ContainsFunc(unread, func(why []byte) bool { return bytes.Contains(reply, why) }) {
+		return false, err
+	}
+	c.server.counts.add(c.id, v, sourcePassed)
+	c.out = append(c.out, reply...)
+	return true, nil
 }
 
 // passTransaction passes on a command that begins or ends a transaction.

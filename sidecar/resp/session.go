@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
@@ -35,6 +36,9 @@ type session struct {
 	waits atomic.Pointer[upstream]
 }
 
+// How much of what is sent behind a malformed frame is read, and for how long at most.
+const maxUnread, lingerTime = 8 << 20, 2 * time.Second
+
 // flushAt is how many bytes of replies are sent while more are made.
 const flushAt = 64 << 10
 
@@ -65,6 +69,9 @@ func (c *session) serve() error {
 		err := c.answerAll()
 		if errors.Is(err, errDone) || errors.As(err, new(protocolError)) {
 			_ = c.flush()
+			if !errors.Is(err, errDone) { // what was sent behind the mistake is not read, and must not take the error away
+				c.Linger(maxUnread, lingerTime)
+			}
 			return err
 		}
 		if err == nil {

@@ -1,7 +1,9 @@
 package resp
 
 import (
+	"crypto/sha1"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,10 @@ func TestOwnWrites(t *testing.T) {
 	if got, want := one.replies(2), "$4\r\n2992\r\n"+best(fixture.Member(7)); got != want {
 		t.Errorf("in a pipeline: %q, want %q", got, want)
 	}
+	e.hot.At = time.Now()
+	one.want("$8\r\nlistpack\r\n", "OBJECT", "ENCODING", "hot") // subcommands that only read are no writes
+	one.ask("memory", "usage", "hot")
+	one.want(best(fixture.Member(0)), read...)
 	e.hot.At = time.Now() // the top, as it was, is known to be what Redis has now
 	one.want(best(fixture.Member(0)), read...)
 	one.want(":1\r\n", "EVAL", "return 1", "0")
@@ -127,7 +133,7 @@ func TestWritesToOpenBoards(t *testing.T) {
 	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
 	e.fill(10, falling)
 	c := e.dial()
-	for _, write := range []string{"ZADD open 1 a", "zincrby open 1 a", "DEL x open", "EXPIRE open 10", "RENAME open x", "ZUNIONSTORE open 1 hot", "SORT hot BY nosort STORE open", "EVAL return{} 1 open", "ZRANGESTORE open hot 0 1"} {
+	for _, write := range []string{"ZADD open 1 a", "zincrby open 1 a", "DEL x open", "EXPIRE open 10", "RENAME open x", "ZUNIONSTORE open 1 hot", "SORT hot BY nosort STORE open", "EVAL return(redis.call('DEL',KEYS[1])) 1 open", "ZRANGESTORE open hot 0 1"} {
 		c.want(refusal, strings.Fields(write)...)
 	}
 	c.want(":10\r\n", words("ZUNIONSTORE copy 1 open")...)
@@ -148,6 +154,45 @@ func TestWritesToOpenBoards(t *testing.T) {
 		t.Errorf("in a pipeline: %q, want %q", got, want)
 	}
 }
+
+// TestScriptsThatReadOpenBoards: what only reads passes, whatever its form; the script that writes is refused, and so is each where
+// Redis can't tell.
+func TestScriptsThatReadOpenBoards(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	const page = "return {redis.call('ZCARD', KEYS[1]), redis.call('ZREVRANGE', KEYS[1], 0, 0)[1], redis.call('ZREVRANK', KEYS[1], ARGV[1])}"
+	want := "*3\r\n:10\r\n$7\r\nm000000\r\n:9\r\n"
+	c.want(want, "EVAL", page, "1", "open", "m000009")
+	c.want("$40\r\n"+sha(page)+"\r\n", "SCRIPT", "LOAD", page)
+	c.want(want, "evalsha", sha(page), "1", "open", "m000009")
+	if got := c.ask("EVALSHA", strings.Repeat("0", 40), "1", "open"); !strings.HasPrefix(got, "-NOSCRIPT") {
+		t.Errorf("a script that is not there: %q", got)
+	}
+	c.want("+OK\r\n", "SET", "k", "v")
+	c.want(":1\r\n", "EVAL", "return redis.call('DEL', KEYS[1])", "1", "k")
+	c.want(refusal, "EVAL", "redis.call('ZADD', KEYS[1], 1, 'x') return 1", "1", "open")
+	e.publishLater()
+	c.want(want, "EVAL", page, "1", "open", "m000009")
+	c.want(":10\r\n", "ZCARD", "open")
+	e.wantCounted(zCard, sourceLocal, 1) // the reading script does not count as a write
+	c.send(string(appendCommand(appendCommand(appendCommand(nil, "SET", "k", "w"), "EVAL", page, "1", "open", "m000009"), "GET", "k")))
+	if got := c.replies(3); got != "+OK\r\n"+want+"$1\r\nw\r\n" {
+		t.Errorf("in a pipeline: %q", got)
+	}
+	c.want("+OK\r\n", "MULTI")
+	c.want(refusal, "EVAL", page, "1", "open", "m000009")
+	c.ask("EXEC")
+	if n := e.client.ZCard(t.Context(), "open").Val(); n != 10 {
+		t.Errorf("the board has %d members", n)
+	}
+
+	old := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--rename-command", "EVAL_RO", ""}}).Addr()).learned()
+	old.fill(10, falling)
+	old.dial().want(refusal, "EVAL", page, "1", "open", "m000009")
+}
+
+func sha(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
 
 // TestOwnKeys: no sorted set is made where keys of rankcache itself are; what else is done to them,
 // such as adding boards to a room, is passed on.
@@ -188,6 +233,19 @@ func TestTransactions(t *testing.T) {
 func (e *env) publishLater() {
 	e.hot.At = time.Now()
 	e.publish(time.Now())
+}
+
+// TestErrorOfALongLine: the client that goes on sending gets the error and the end of the connection, not a reset that takes the error away.
+func TestErrorOfALongLine(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	for _, begin := range []string{"PING ", "*1", "*1\r\n$1"} {
+		c := e.dial()
+		c.send(begin + strings.Repeat("1", 4<<20))
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if got, err := io.ReadAll(c); !strings.HasPrefix(string(got), "-ERR Protocol error: too big") || err != nil {
+			t.Errorf("%q: %q, %v", begin, got, err)
+		}
+	}
 }
 
 // TestRelayed: subscriptions and other replies that can't be counted pass as they are.

@@ -108,7 +108,7 @@ type writeGuard struct {
 func (g *writeGuard) refuses(args [][]byte) string {
 	sorted := len(args[0]) > 0 && args[0][0]|0x20 == 'z' // lower-case
 	own := func(key []byte) bool { return sorted && len(key) <= maxKey && g.names.IsShared(text(key)) }
-	if !slices.ContainsFunc(args[1:], func(a []byte) bool { return g.isOpen(a) || own(a) }) {
+	if !g.touches(args) && !slices.ContainsFunc(args[1:], own) {
 		return ""
 	}
 	reply, err := g.askKeys(args)
@@ -126,6 +126,9 @@ func (g *writeGuard) refuses(args [][]byte) string {
 	}
 	return ""
 }
+
+// touches reports whether an argument is the key of a board that is read here whole.
+func (g *writeGuard) touches(args [][]byte) bool { return slices.ContainsFunc(args[1:], g.isOpen) }
 
 // isOpen reports whether it is the key of a board that is kept open here, be it bypassed or
 // not.

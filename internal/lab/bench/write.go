@@ -164,6 +164,7 @@ type classTiers struct{ file *rooms.File }
 
 func (t classTiers) File() *rooms.File                             { return t.file }
 func (t classTiers) Mode(rankcache.BoardID, string) (m rooms.Mode) { return m }
+func (t classTiers) Boards(rooms.Mode) []rankcache.BoardID         { return nil }
 
 // startWriter starts a writer and returns what stops it.
 func (b *writeBench) startWriter(ctx context.Context, kafka string) (stop func() error, err error) {

@@ -1,0 +1,89 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"rankcache/internal/kafka"
+)
+
+// ErrOtherDatabase reports a consumer group whose members write another database. They would share the partitions, and each
+// database would have a part of the changes.
+var ErrOtherDatabase = errors.New("the group's ledgers write another database")
+
+const (
+	// databaseTopic stands for the database itself among its offsets, where its id is. No topic has such a name.
+	databaseTopic = "#database"
+	// databaseMark begins what the group has of it, beside the offsets of each partition.
+	databaseMark = "rankcache database "
+)
+
+// ID returns the database's id, which is made when it is asked for the first time. A copy of the database has the same.
+func (s offsets) ID(ctx context.Context) (int64, error) {
+	if err := s.Begin(ctx, databaseTopic, 0, rand.Int64()); err != nil {
+		return 0, err
+	}
+	next, err := s.Offsets(ctx, databaseTopic)
+	return next[0], err
+}
+
+// claim notes in the group that these partitions, with the offsets at which they are read on, are written into this database. The error is
+// [ErrOtherDatabase] if another one is noted for any of the topic: of two that begin together, the one that looks later finds it. What is
+// committed is a note alone: reading goes on from the database's offsets.
+func (c *consumer) claim(parts []kafka.TopicPartition) error {
+	var id int64
+	if err := c.retry(c.ctx, "database", func() (err error) { id, err = c.store.ID(c.ctx); return err }); err != nil {
+		return err
+	}
+	own := fmt.Sprintf("%s%016x", databaseMark, id)
+	if err := c.meet(parts, own); err != nil {
+		return err
+	}
+	notes := slices.Clone(parts)
+	for i := range notes {
+		notes[i].Metadata = &own
+	}
+	if _, err := c.client.CommitOffsets(notes); err != nil { // at the next assignment again
+		c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
+	}
+	all, err := c.partitions()
+	if err != nil {
+		return err
+	}
+	return c.meet(all, own)
+}
+
+// meet returns an error if another database is noted for one of the partitions.
+func (c *consumer) meet(parts []kafka.TopicPartition, own string) error {
+	var noted []kafka.TopicPartition
+	err := c.retry(c.ctx, "kafka", func() (err error) {
+		noted, err = c.client.Committed(parts, int(watermarksTimeout.Milliseconds()))
+		return err
+	})
+	for _, tp := range noted {
+		if tp.Metadata != nil && strings.HasPrefix(*tp.Metadata, databaseMark) && *tp.Metadata != own {
+			return fmt.Errorf("%w: give the ledgers of each database a --ledger-group of their own, also those of a new database in the place of another (the group has %q, this is %q)",
+				ErrOtherDatabase, *tp.Metadata, own)
+		}
+	}
+	return err
+}
+
+// partitions returns those of the topic.
+func (c *consumer) partitions() (all []kafka.TopicPartition, err error) {
+	err = c.retry(c.ctx, "kafka", func() error {
+		found, err := c.client.GetMetadata(&c.topic, false, int(watermarksTimeout.Milliseconds()))
+		if err != nil {
+			return err
+		}
+		for _, p := range found.Topics[c.topic].Partitions {
+			all = append(all, kafka.On(c.topic, p.ID))
+		}
+		return nil
+	})
+	return all, err
+}
