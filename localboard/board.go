@@ -21,7 +21,7 @@ var ErrOldSnapshot = errors.New("snapshot is older than the state of the board")
 // block, and find nothing before the first Publish.
 type Board struct {
 	id   rankcache.BoardID
-	view viewPointer
+	view atomic.Pointer[view] // the current one; nil before the first
 	// current is when the copy was last known to equal the origin.
 	current atomic.Pointer[time.Time]
 	depth   depth
@@ -200,9 +200,6 @@ func (b *Board) publish() bool {
 	b.view.Store(next) // w3
 	b.paused()
 	b.resetChanges(changes) // w4
-	if old != nil && old.pins != next.pins {
-		old.free.retire(&old.ranking, changes)
-	}
 	return true
 }
 
