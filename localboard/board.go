@@ -76,17 +76,6 @@ func (b *Board) Apply(us []wire.Update) rankcache.ApplyResult {
 	return b.applyAll(us)
 }
 
-// AcceptHoles counts all updates up to seq as seen, though some may be missing
-// for good: a compacted log has holes. One that arrives later is still applied.
-func (b *Board) AcceptHoles(seq uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if seq > b.seqs.contiguous {
-		b.seqs.acceptTo(seq)
-		b.acceptedSeq = seq
-	}
-}
-
 // Load replaces the board's state by a snapshot of the origin that was read after
 // the origin had reached seq. A member whose own seq is higher keeps its state,
 // also if that is removed; every other member takes the snapshot's state, or is
