@@ -82,7 +82,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	}
 	var files replay.Files // a nil *Store in it would not be nil
 	if s.kept != nil {
-		files = keptBoards{s.kept}
+		files = s.kept
 	}
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
