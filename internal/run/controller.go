@@ -3,10 +3,8 @@ package run
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -155,16 +153,12 @@ func (o *ControllerOptions) Build(client redis.UniversalClient, books *ledger.St
 	if err := rooms.Load(); err != nil {
 		return nil, nil, cli.Usagef("--rooms: %w", err)
 	}
-	if o.id == "" {
-		host, _ := os.Hostname()
-		o.id = fmt.Sprintf("%s-%d", host, os.Getpid())
-	}
 	finalizer, err := o.finalizer(boards, books, rooms, log, reg)
 	if err != nil {
 		return nil, nil, err
 	}
 	options := controller.Options{Redis: client, Names: o.Names, Tiers: rooms, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(log), Group: o.group,
-		PostTimeout: cmp.Or(o.Posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, Finalizer: finalizer, ID: o.id, Every: o.Every, TopicsEvery: o.Every, Now: o.Now, Log: log, Registerer: reg}
+		PostTimeout: cmp.Or(o.Posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, Finalizer: finalizer, ID: cmp.Or(o.id, cli.ProcessName()), Every: o.Every, TopicsEvery: o.Every, Now: o.Now, Log: log, Registerer: reg}
 	if books != nil {
 		options.Ledger = books
 	}
