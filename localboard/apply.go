@@ -27,8 +27,6 @@ type writerState struct {
 	// forgottenSeq is the seq up to which a member without a record may have been
 	// removed: the highest seq of a dropped tombstone or of a loaded snapshot.
 	forgottenSeq uint64
-	// acceptedSeq is the seq up to which AcceptHoles counted updates as seen.
-	acceptedSeq uint64
 	proof
 }
 
@@ -100,7 +98,7 @@ func (s *writerState) apply(u *wire.Update, tag uint32) outcome {
 			return duplicate
 		}
 	} else if !s.seqs.add(u.Seq) {
-		return s.applyLate(u)
+		return duplicate
 	}
 	h, r := s.members.findByTag(tag, u.Member)
 	if r == nil {
@@ -141,26 +139,6 @@ func (s *writerState) applyStrict(u *wire.Update, tag uint32) outcome {
 	s.storeScore(h, r, before, score)
 	s.ring.add(sum)
 	return applied
-}
-
-// applyLate applies an update whose seq counts as seen. Up to acceptedSeq that may
-// be untrue, because its producer crashed between Redis and the log: then the
-// update is applied if its seq is above its member's own. A member without a
-// record may have been removed at any seq up to forgottenSeq.
-func (s *writerState) applyLate(u *wire.Update) outcome {
-	if u.Seq > s.acceptedSeq {
-		return duplicate
-	}
-	h, r := s.members.find(u.Member)
-	switch {
-	case r != nil && u.Seq <= r.seq, r == nil && u.Seq <= s.forgottenSeq:
-		return duplicate
-	case r == nil:
-		if h, r = s.findOrAdd(u.Member); r == nil {
-			return stale
-		}
-	}
-	return s.applyTo(h, r, u)
 }
 
 func (s *writerState) applyTo(h uint32, r *record, u *wire.Update) outcome {

@@ -11,47 +11,6 @@ import (
 	"rankcache/wire"
 )
 
-// An update that AcceptHoles counted as seen and that arrives after all is applied,
-// unless its member has a later state.
-func TestLateUpdateAfterAcceptHoles(t *testing.T) {
-	b := newBoard(t)
-	b.Apply([]wire.Update{set("a", 1, 1), set("b", 2, 5), set("c", 3, 6)})
-	b.AcceptHoles(6)
-	n := b.Apply([]wire.Update{set("a", 7, 2), set("b", 8, 3), set("d", 9, 4), set("c", 3, 6), set("a", 7, 2)})
-	if n != (rankcache.ApplyResult{Applied: 2, Duplicate: 3}) {
-		t.Errorf("%+v", n)
-	}
-	b.Publish()
-	want := []rankcache.Entry{{Member: "d", Score: 9}, {Member: "a", Score: 7}, {Member: "c", Score: 3}, {Member: "b", Score: 2}}
-	if diff := gocmp.Diff(want, whole(b, rankcache.Descending)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if err := b.Load(6, want[1:]); err != nil {
-		t.Fatal(err)
-	}
-	if n := b.Apply([]wire.Update{set("d", 9, 4)}); n.Duplicate != 1 {
-		t.Errorf("an update that a snapshot has: %+v", n)
-	}
-}
-
-// An update without a seq gives a new record to a member whose tombstone was dropped.
-// Updates from before the removal still count as duplicates.
-func TestForgottenMemberStaysRemoved(t *testing.T) {
-	b := newBoard(t)
-	b.AcceptHoles(churn(b, 0, 3*compactFloor) + 10)
-	until := b.forgottenSeq
-	if until == 0 {
-		t.Fatal("no tombstone was dropped")
-	}
-	b.Apply([]wire.Update{{Member: "former", Op: wire.OpIncr, Delta: 1, OrderID: "o"}})
-	if got := b.Apply([]wire.Update{set("former", 9, until)}); got.Duplicate != 1 {
-		t.Errorf("an update from before the removal: %+v, want a duplicate", got)
-	}
-	if score, _, _ := b.Score("former"); score != 1 {
-		t.Errorf("score %v, want 1", score)
-	}
-}
-
 func TestApplyInvalidUpdates(t *testing.T) {
 	b := newBoard(t)
 	got := b.Apply([]wire.Update{

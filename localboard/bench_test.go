@@ -182,19 +182,19 @@ func BenchmarkStandingCold(b *testing.B) {
 	}
 }
 
-// BenchmarkStandingLive reads standings while 50,000 updates a second are applied
+// BenchmarkStandingLive reads standings while 5,000 and 50,000 updates a second are applied
 // and published every 10 ms, and while nothing is, for comparison. The writer's
 // processor time is not in ns/op, but what it does to the reader is.
 func BenchmarkStandingLive(b *testing.B) {
-	for _, writing := range []bool{false, true} {
-		b.Run(map[bool]string{false: "quiet", true: "writing"}[writing], func(b *testing.B) {
+	for _, rate := range []int{0, 5_000, 50_000} {
+		b.Run(strconv.Itoa(rate), func(b *testing.B) {
 			w := newWorkload(210_000)
 			board := w.board()
 			stop, done := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(done)
-				if writing {
-					w.write(board, stop)
+				if rate > 0 {
+					w.write(board, rate/100, stop)
 				}
 			}()
 			readStandings(b, board, newWorkload(210_000)) // the writer has a workload of its own

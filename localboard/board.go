@@ -21,7 +21,7 @@ var ErrOldSnapshot = errors.New("snapshot is older than the state of the board")
 // block, and find nothing before the first Publish.
 type Board struct {
 	id   rankcache.BoardID
-	view viewPointer
+	view atomic.Pointer[view] // the current one; nil before the first
 	// current is when the copy was last known to equal the origin.
 	current atomic.Pointer[time.Time]
 	depth   depth
@@ -74,17 +74,6 @@ func (b *Board) Apply(us []wire.Update) rankcache.ApplyResult {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.applyAll(us)
-}
-
-// AcceptHoles counts all updates up to seq as seen, though some may be missing
-// for good: a compacted log has holes. One that arrives later is still applied.
-func (b *Board) AcceptHoles(seq uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if seq > b.seqs.contiguous {
-		b.seqs.acceptTo(seq)
-		b.acceptedSeq = seq
-	}
 }
 
 // Load replaces the board's state by a snapshot of the origin that was read after
@@ -200,9 +189,6 @@ func (b *Board) publish() bool {
 	b.view.Store(next) // w3
 	b.paused()
 	b.resetChanges(changes) // w4
-	if old != nil && old.pins != next.pins {
-		old.free.retire(&old.ranking, changes)
-	}
 	return true
 }
 

@@ -24,7 +24,6 @@ func check(t testing.TB, b *Board) {
 	}
 	checkRoot(t, b)
 	checkRows(t, b)
-	checkFreeList(t, b)
 	if v := b.view.Load(); !b.freshStorage {
 		checkView(t, b, v)
 	}
@@ -108,38 +107,6 @@ func checkRows(t testing.TB, b *Board) {
 		}
 		last = &r
 	}
-}
-
-// checkFreeList wants nothing in the free list that the writer or a reader may use.
-func checkFreeList(t testing.TB, b *Board) {
-	t.Helper()
-	s, inners, leaves := b.index.free, map[*innerNode]bool{}, map[*leaf]bool{}
-	inUse := []root{b.index.root, b.view.Load().root}
-	for _, r := range s.retired {
-		inners, leaves = add(inners, r.inners), add(leaves, r.leaves)
-	}
-	for _, root := range inUse {
-		inners = add(inners, root.children)
-		for l := range root.leaves {
-			leaves[l] = true
-		}
-	}
-	if !b.view.Load().pins.idle() {
-		t.Error("a reader that has finished is counted")
-	}
-	if slices.ContainsFunc(s.inners, func(in *innerNode) bool { return inners[in] }) || slices.ContainsFunc(s.leaves, func(l *leaf) bool { return leaves[l] }) {
-		t.Error("something that may be read is in the free list")
-	}
-	if len(add(map[*leaf]bool{}, s.leaves)) != len(s.leaves) || len(add(map[*innerNode]bool{}, s.inners)) != len(s.inners) {
-		t.Error("something is in the free list twice")
-	}
-}
-
-func add[T any](to map[*T]bool, all []*T) map[*T]bool {
-	for _, one := range all {
-		to[one] = true
-	}
-	return to
 }
 
 // isTopOf reports whether the top of a board may have n rows.

@@ -19,13 +19,13 @@
 // top the first reader makes.
 // The index is a three-level counted B+ tree whose root is a slice: inner nodes of up
 // to 31 leaves, leaves of up to 31 rows (index.go, node.go), each row a handle and its
-// sort key (sortkey.go). A node that readers may use is copied before it is written,
-// into memory of the free list (freelist.go). The first
+// sort key (sortkey.go). A node that readers may use is copied before it is written; the
+// garbage collector frees a version when its last reader has finished. The first
 // publication sorts the whole board.
 //
 // # Read
 //
-// A read loads the view and pins it (pins.go). A page walks its ranking (view.go, whole.go). A
+// A read loads the view. A page walks its ranking (view.go, whole.go). A
 // standing takes the member's score from the hash table, searches its row in the
 // ranking by it, and then compares the record's id; [Board.Publish] explains why score
 // and ranking are of the same moment. A board is larger than a core's cache, so the
@@ -46,5 +46,4 @@
 //   - sort key: score and first bytes of the id, as numbers that sort as rows do
 //   - change: a score that is applied and not yet published
 //   - ranking: an immutable version of the index; view: a ranking with members, and a top once it is asked for
-//   - pin: a reader's count on a ranking; retired: replaced nodes that may be pinned
 package localboard

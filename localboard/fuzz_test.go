@@ -32,9 +32,6 @@ func step(t *testing.T, b *Board, m *model, op []byte) {
 	score := float64(int8(op[4])) * math.Pow(2, float64(int8(op[5])))
 	u := wire.Update{Member: fuzzID(op[1]), Delta: score, Score: score, OrderID: string(op[7])}
 	switch what := op[0] % 16; what {
-	case 6:
-		b.AcceptHoles(seq)
-		m.acceptHoles(seq)
 	case 7:
 		es := []rankcache.Entry{{Member: u.Member, Score: score}, {Member: fuzzID(op[6]), Score: 1}}
 		if es[0].Member == es[1].Member {

@@ -15,7 +15,6 @@ type index struct {
 	counts  []uint32 // rows of each inner node
 	rows    int
 	version uint64 // of the next publication; nodes of this version are the writer's
-	free    *freeList
 }
 
 // root is where a search begins. No inner node in it is empty.
@@ -76,7 +75,7 @@ func (t *root) bytes() int {
 // insert adds r, which is not in the index.
 func (x *index) insert(m *members, r row) {
 	if len(x.children) == 0 {
-		x.children, x.keys, x.counts = []*innerNode{{version: x.version, free: x.free}}, []sortKey{{}}, []uint32{0}
+		x.children, x.keys, x.counts = []*innerNode{{version: x.version}}, []sortKey{{}}, []uint32{0}
 	}
 	i := x.childFor(m, r)
 	if x.children[i].n == maxChildren {
@@ -118,13 +117,12 @@ func (x *index) update(m *members, from, to row) {
 
 // writable returns child i, or a copy in its place if a ranking has it.
 func (x *index) writable(i int) *innerNode {
-	child := x.children[i]
-	if child.version != x.version {
-		child = x.free.copyInner(child)
-		child.version = x.version
-		x.children[i] = child
+	if child := x.children[i]; child.version != x.version {
+		mine := *child
+		mine.version = x.version
+		x.children[i] = &mine
 	}
-	return child
+	return x.children[i]
 }
 
 // childChanged updates count and key of child i.
@@ -136,7 +134,7 @@ func (x *index) childChanged(i int) {
 // splitChild moves the second half of child i into a new child behind it.
 func (x *index) splitChild(i int) {
 	child, half := x.writable(i), maxChildren/2
-	tail := &innerNode{version: x.version, free: x.free}
+	tail := &innerNode{version: x.version}
 	tail.appendFrom(child, half, child.n)
 	child.removeLeaves(half, child.n)
 	x.childChanged(i)
@@ -173,31 +171,25 @@ func (x *index) removeChild(i int) {
 // version.
 func (x *index) freeze() ranking {
 	x.version++
-	buf := x.free.takeRoot()
-	buf.children = append(buf.children[:0], x.children...)
-	buf.keys = append(buf.keys[:0], x.keys...)
-	buf.starts = appendStarts(buf.starts[:0], x.counts)
 	return ranking{
-		rootBuffer: buf,
-		rows:       x.rows,
-		version:    x.version - 1,
-		pins:       x.free.takePins(),
-		free:       x.free,
+		root:   root{slices.Clone(x.children), slices.Clone(x.keys)},
+		starts: starts(x.counts),
+		rows:   x.rows,
 	}
 }
 
-// appendStarts appends the number of rows before each child.
-func appendStarts(starts, counts []uint32) []uint32 {
-	var n uint32
-	for _, c := range counts {
-		starts = append(starts, n)
+// starts returns the number of rows before each child.
+func starts(counts []uint32) []uint32 {
+	starts, n := make([]uint32, len(counts)), uint32(0)
+	for i, c := range counts {
+		starts[i] = n
 		n += c
 	}
 	return starts
 }
 
 func (x *index) bytes() int {
-	return x.root.bytes() + x.free.bytes() + cap(x.children)*8 + cap(x.keys)*int(unsafe.Sizeof(sortKey{})) + cap(x.counts)*4
+	return x.root.bytes() + cap(x.children)*8 + cap(x.keys)*int(unsafe.Sizeof(sortKey{})) + cap(x.counts)*4
 }
 
 // withHandles returns the same index with other handles.
@@ -248,7 +240,7 @@ type builder struct {
 }
 
 func newBuilder(version uint64) *builder {
-	return &builder{index: index{version: version, free: new(freeList)}}
+	return &builder{index: index{version: version}}
 }
 
 func (b *builder) add(r row) {
@@ -267,7 +259,7 @@ func (b *builder) closeLeaf() {
 	}
 	if b.inner == nil || b.inner.n == innerFill {
 		b.closeInner()
-		b.inner = &innerNode{version: b.version, free: b.free}
+		b.inner = &innerNode{version: b.version}
 	}
 	b.inner.insertLeaf(b.inner.n, b.leaf)
 	b.leaf = nil

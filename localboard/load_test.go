@@ -73,8 +73,6 @@ func TestLoadIsTheModel(t *testing.T) {
 			}
 		}
 		if s.IntN(3) == 0 {
-			b.AcceptHoles(s.seq - 50)
-			m.acceptHoles(s.seq - 50)
 			b.Publish()
 			m.compare(t, b)
 			check(t, b)

@@ -17,12 +17,10 @@ import (
 
 // model is a board in its simplest form: it keeps everything and sorts on every read.
 type model struct {
-	members     map[string]modelMember
-	seqs        map[uint64]bool
-	orders      map[string]bool
-	acceptedSeq uint64 // all up to here count as seen
-	holes       uint64 // by AcceptHoles: some up to here may be missing
-	loaded      uint64
+	members map[string]modelMember
+	seqs    map[uint64]bool
+	orders  map[string]bool
+	loaded  uint64 // all up to here count as seen
 }
 
 type modelMember struct {
@@ -39,7 +37,7 @@ func (m *model) apply(us []wire.Update) (n rankcache.ApplyResult) {
 	for _, u := range us {
 		old := m.members[u.Member]
 		switch {
-		case u.Seq == 0 && m.orders[u.OrderID], u.Seq != 0 && m.seen(u.Seq, old):
+		case u.Seq == 0 && m.orders[u.OrderID], u.Seq != 0 && m.seen(u.Seq):
 			n.Duplicate++
 			continue
 		case u.Seq == 0:
@@ -58,16 +56,7 @@ func (m *model) apply(us []wire.Update) (n rankcache.ApplyResult) {
 }
 
 // seen reports whether an update with this seq was applied, as far as a board can know.
-func (m *model) seen(seq uint64, to modelMember) bool {
-	switch {
-	case seq <= m.loaded:
-		return true
-	case seq <= m.holes:
-		return seq <= to.seq
-	default:
-		return m.seqs[seq]
-	}
-}
+func (m *model) seen(seq uint64) bool { return seq <= m.loaded || m.seqs[seq] }
 
 func (old modelMember) after(u wire.Update) modelMember {
 	is := modelMember{score: u.Score, seq: max(old.seq, u.Seq), present: u.Op != wire.OpDelete}
@@ -96,18 +85,11 @@ func (m *model) load(seq uint64, es []rankcache.Entry) {
 			m.members[id] = modelMember{seq: seq}
 		}
 	}
-	m.acceptedSeq = max(m.acceptedSeq, seq)
 	m.loaded = max(m.loaded, seq)
 }
 
-func (m *model) acceptHoles(seq uint64) {
-	if seq > m.contiguous() {
-		m.acceptedSeq, m.holes = seq, seq
-	}
-}
-
 func (m *model) contiguous() uint64 {
-	seq := m.acceptedSeq
+	seq := m.loaded
 	for m.seqs[seq+1] {
 		seq++
 	}
@@ -116,7 +98,7 @@ func (m *model) contiguous() uint64 {
 
 // progress recounts everything.
 func (m *model) progress() rankcache.Progress {
-	p := rankcache.Progress{Contiguous: m.contiguous(), Highest: m.acceptedSeq, OrderIDs: uint64(len(m.orders)), Members: len(m.rows())}
+	p := rankcache.Progress{Contiguous: m.contiguous(), Highest: m.loaded, OrderIDs: uint64(len(m.orders)), Members: len(m.rows())}
 	for seq := range m.seqs {
 		p.Highest = max(p.Highest, seq)
 	}

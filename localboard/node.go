@@ -23,7 +23,6 @@ type innerNode struct {
 	leaves  [maxChildren]*leaf
 	n       int
 	version uint64 // see leaf
-	free    *freeList
 }
 
 func (in *innerNode) firstKey() sortKey { return in.keys[0] }
@@ -99,13 +98,12 @@ func (in *innerNode) update(m *members, from, to row) bool {
 
 // writable returns leaf i, or a copy in its place if a ranking has it.
 func (in *innerNode) writable(i int) *leaf {
-	l := in.leaves[i]
-	if l.version != in.version {
-		l = in.free.copyLeaf(l)
-		l.version = in.version
-		in.leaves[i] = l
+	if l := in.leaves[i]; l.version != in.version {
+		mine := *l
+		mine.version = in.version
+		in.leaves[i] = &mine
 	}
-	return l
+	return in.leaves[i]
 }
 
 // addRows adds rows to the count of leaf i.

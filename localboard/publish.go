@@ -7,6 +7,9 @@ import "slices"
 // 210,000 rows, a pass costs as much as some 2,000 changes.
 const mergeShare = 64
 
+// maxSpareChanges is for how many changes a list is made when it is empty.
+const maxSpareChanges = 4096
+
 // change is a member's new score, not yet published.
 type change struct {
 	handle    uint32
@@ -92,7 +95,7 @@ func (s *writerState) resetChanges(changes []change) {
 	}
 	s.freshStorage = false
 	if len(changes) > 0 { // else no reader refers to the list
-		s.changes = s.index.free.takeChangeList(len(changes))
+		s.changes = make([]change, 0, min(len(changes), maxSpareChanges))
 	}
 }
 

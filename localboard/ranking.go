@@ -7,20 +7,16 @@ import (
 	"rankcache"
 )
 
-// ranking is an immutable version of the index. Its memory is used again when it is
-// no longer pinned.
+// ranking is an immutable version of the index.
 type ranking struct {
-	rootBuffer
-	rows    int
-	version uint64 // no node in it has a higher one
-	pins    *pins
-	free    *freeList // of the index that it is a version of
-}
-
-// rootBuffer is the memory that a ranking shares with no other version.
-type rootBuffer struct {
 	root
 	starts []uint32 // rows before each inner node
+	rows   int
+}
+
+// ownBytes is the memory that the ranking shares with no other version.
+func (k *ranking) ownBytes() int {
+	return cap(k.children)*8 + cap(k.keys)*int(unsafe.Sizeof(sortKey{})) + cap(k.starts)*4
 }
 
 // rowsBefore returns how many rows stand before r, which is in the ranking.
@@ -101,9 +97,4 @@ func (k *ranking) keysFrom(row int) []sortKey {
 	in := k.children[i]
 	l, at := in.locate(row - int(k.starts[i]))
 	return in.leaves[l].keys[at:in.leaves[l].n]
-}
-
-// bytes leaves out the nodes.
-func (r *rootBuffer) bytes() int {
-	return cap(r.children)*8 + cap(r.keys)*int(unsafe.Sizeof(sortKey{})) + cap(r.starts)*4
 }

@@ -86,42 +86,32 @@ func (b *Board) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Ans
 
 func (b *Board) read(q *rankcache.Query, a *rankcache.Answer) {
 	a.Begin(q, rankcache.SourceLocal, rankcache.Stamp{}, b.CurrentAt()) // the view is no older
-	if len(a.Own) == 0 {
-		if v := b.view.Load(); v != nil && v.head.Load() != nil && q.Limit > 0 && q.Covers(v.topRows(), v.rows) {
-			v.answer(q, a)
-			return
-		}
-	}
-	v, pinned := b.standings(a.Own, q.Order)
+	v := b.standings(a.Own, q.Order)
 	if v == nil {
 		a.Fail(rankcache.ErrNotKept)
 		return
 	}
 	v.answer(q, a)
-	pinned.release()
 }
 
 // standings fills in score and rank of rows, whose Member is set. It returns the
-// view that they were read from, pinned; nil before the first. See Publish for r1
-// to r5.
-func (b *Board) standings(rows []rankcache.Own, direction rankcache.Direction) (*view, pin) {
+// view that they were read from; nil before the first. See Publish for r1 to r5.
+func (b *Board) standings(rows []rankcache.Own, direction rankcache.Direction) *view {
 	for verify := false; ; {
-		v, pinned := b.view.pin() // r1
-		if v == nil {
-			return nil, pinned
+		v := b.view.Load() // r1
+		if v == nil || len(rows) == 0 {
+			return v
 		}
 		v.lookup(rows, verify)                         // r2
 		if over := v.overwritten.Load(); over != nil { // r3
 			v.restore(rows, *over)  // r4
 			if b.view.Load() != v { // r5
-				pinned.release()
 				continue
 			}
 		}
 		if v.rank(rows, direction) {
-			return v, pinned
+			return v
 		}
-		pinned.release()
 		verify = true // two ids have the same tag
 	}
 }
@@ -131,12 +121,10 @@ func (b *Board) standings(rows []rankcache.Own, direction rankcache.Direction) (
 // while the board changes; a piece is valid until the next one. Before the first
 // Publish there are no pieces.
 func (b *Board) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
-	v, pinned := b.view.pin()
+	v := b.view.Load()
 	if v == nil {
 		return rankcache.Stamp{}, func(func([]rankcache.Entry) bool) {}
 	}
-	defer pinned.release()
-	v.pins.permanent.Store(true) // the end of the iteration is not known
 	return v.stamp(), v.pieces
 }
 

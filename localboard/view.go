@@ -32,8 +32,8 @@ func (v *view) stamp() rankcache.Stamp {
 	return rankcache.Stamp{State: v.state, Members: v.rows, At: v.since}
 }
 
-// top returns the first rows of a view that is pinned, or whose head is made. The first who
-// asks makes it: many boards are published more often than they are read.
+// top returns the first rows of the view. The first who asks makes it: many boards are
+// published more often than they are read.
 func (v *view) top() []rankcache.Entry {
 	if head := v.head.Load(); head != nil {
 		return *head
@@ -172,7 +172,7 @@ func (v *view) pieces(yield func([]rankcache.Entry) bool) {
 
 // ownBytes is the memory that the view shares with no other.
 func (v *view) ownBytes() int {
-	n := int(unsafe.Sizeof(view{})) + v.rootBuffer.bytes()
+	n := int(unsafe.Sizeof(view{})) + v.ranking.ownBytes()
 	if head := v.head.Load(); head != nil {
 		n += cap(*head) * int(unsafe.Sizeof(rankcache.Entry{}))
 	}

@@ -11,8 +11,8 @@ import (
 	"rankcache/wire"
 )
 
-// write applies and publishes 500 updates every 10 ms, until stop is closed.
-func (w *workload) write(b *Board, stop <-chan struct{}) {
+// write applies and publishes n updates every 10 ms, until stop is closed.
+func (w *workload) write(b *Board, n int, stop <-chan struct{}) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for pick := w.picker(false); ; {
@@ -20,7 +20,12 @@ func (w *workload) write(b *Board, stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-tick.C:
-			w.update(b, 2*benchBatch, pick)
+			us := make([]wire.Update, n)
+			for i := range us {
+				us[i] = w.incr(pick())
+			}
+			b.Apply(us)
+			b.Publish()
 		}
 	}
 }

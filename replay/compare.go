@@ -10,8 +10,7 @@ import (
 
 const (
 	// smallSample is how many random members are compared before a board opens, and
-	// largeSample how many where updates are known to be missing, or where not all
-	// came from the log.
+	// largeSample how many where not all came from the log.
 	smallSample = 64
 	largeSample = 512
 	// maxWait is how long a board may take to reach the total of an observation,
@@ -104,16 +103,13 @@ type verdict struct {
 // beforeOpening compares the board with a sample of Redis. Members that differ are
 // fetched again with a second sample: without seqs, a member that was removed in
 // the meantime looks like one that was never there.
-func (c *comparer) beforeOpening(ctx context.Context, epoch int, acceptHoles bool) verdict {
-	members, random, what := c.replica.recentMembers(), smallSample, toOpen
-	if acceptHoles {
-		what = toOpenWithHoles
-	}
-	if acceptHoles || c.replica.file.entries() != nil {
+func (c *comparer) beforeOpening(ctx context.Context, epoch int) verdict {
+	members, random := c.replica.recentMembers(), smallSample
+	if c.replica.file.entries() != nil {
 		random = largeSample
 	}
 	for again := false; ; again = true {
-		observed, v := c.sample(ctx, epoch, members, random, what)
+		observed, v := c.sample(ctx, epoch, members, random, toOpen)
 		if v.differs == "" || again {
 			return v
 		}
@@ -149,9 +145,8 @@ func (c *comparer) sample(ctx context.Context, epoch int, members []string, rand
 type need uint8
 
 const (
-	toOpen          need = iota // every update up to the observation
-	toOpenWithHoles             // an update at or beyond it
-	toAudit                     // every update, and it must stay open
+	toOpen  need = iota // every update up to the observation
+	toAudit             // every update, and it must stay open
 )
 
 // await waits until the board has the updates of an observation at seq. If it still
@@ -160,7 +155,7 @@ func (c *comparer) await(ctx context.Context, seq uint64, what need) (v verdict,
 	for end := time.Now().Add(maxWait); ; sleep(ctx, waitPause) {
 		p := c.replica.progress()
 		switch {
-		case p.Applied() >= seq || what == toOpenWithHoles && p.Highest >= seq:
+		case p.Applied() >= seq:
 			return verdict{}, true
 		case what == toAudit && !c.replica.readable.Load():
 			return verdict{unknown: "closed meanwhile"}, false

@@ -104,7 +104,6 @@ func TestComparingFinds(t *testing.T) {
 		observed := o.observe()
 		board := localboard.New("b")
 		board.Apply(change(slices.Clone(o.updates), observed))
-		board.AcceptHoles(observed.Seq)
 		board.Publish()
 		c := &comparer{replica: &replica{board: board}}
 		if wrong := c.differences(observed); !slices.ContainsFunc(wrong, func(d difference) bool { return d.kind == kind }) {

@@ -22,7 +22,6 @@ type gateInput struct {
 	ended      bool          // all that the log held at the start has been applied
 	endedFor   time.Duration // since when
 	truncated  bool          // the log has lost its beginning
-	compacted  bool          // the log may lack updates that later ones replace
 	kafkaErr   string        // why it has not answered
 	refused    string        // why the topic is not read though it has
 
@@ -48,13 +47,12 @@ type gateInput struct {
 type action uint8
 
 const (
-	actWait        action = iota
-	actReadopt            // ask the writers to add up the board
-	actProve              // compare checksums with Redis, and open the board if they are equal
-	actCompare            // with a sample of Redis, and open the board if it agrees
-	actAcceptHoles        // the same for a log with holes, with a larger sample
-	actLoad               // load the board from Redis
-	actOpenEmpty          // open the board if neither Redis nor the log has anything of it
+	actWait      action = iota
+	actReadopt          // ask the writers to add up the board
+	actProve            // compare checksums with Redis, and open the board if they are equal
+	actCompare          // with a sample of Redis, and open the board if it agrees
+	actLoad             // load the board from Redis
+	actOpenEmpty        // open the board if neither Redis nor the log has anything of it
 )
 
 // step is an action, and the state that operators see meanwhile.
@@ -110,11 +108,9 @@ func afterReplay(in *gateInput) step {
 	case in.summed && in.differs == "" && !(short && in.truncated):
 		return prove(in)
 	case in.differs != "":
-		return compare(in, actCompare) // waiting for the rest would not help
-	case short && in.compacted && in.have.Highest >= in.target && in.endedFor >= holeGrace:
-		return compare(in, actAcceptHoles)
+		return compare(in) // waiting for the rest would not help
 	case !short:
-		return compare(in, actCompare)
+		return compare(in)
 	case in.truncated || in.endedFor >= holeGrace:
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("the log gives updates up to %d of %d without a hole: loading from Redis", in.have.Contiguous, in.target)}
 	}
@@ -128,7 +124,7 @@ func afterLoad(in *gateInput) step {
 	case in.summed && in.differs == "":
 		return prove(in)
 	case in.have.Contiguous >= in.after:
-		return compare(in, actCompare)
+		return compare(in)
 	case in.loadedFor >= holeGrace:
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("updates between %d and %d of the load are missing: loading again", in.have.Contiguous, in.after)}
 	}
@@ -139,10 +135,10 @@ func prove(in *gateInput) step {
 	return step{actProve, rankcache.StateChecking, fmt.Sprintf("comparing checksums with Redis, at update %d of %d", in.have.Contiguous, in.target)}
 }
 
-// compare returns act, unless a comparison has shown that the board is wrong.
-func compare(in *gateInput, act action) step {
+// compare returns a comparison, unless one has shown that the board is wrong.
+func compare(in *gateInput) step {
 	if in.differs == "" {
-		return step{act, rankcache.StateChecking, "comparing with Redis"}
+		return step{actCompare, rankcache.StateChecking, "comparing with Redis"}
 	}
 	return step{actLoad, rankcache.StateSnapshot, in.differs + ": loading from Redis"}
 }

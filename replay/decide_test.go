@@ -46,19 +46,11 @@ func TestDecide(t *testing.T) {
 		"truncated log":        {func(o *gateInput) { o.have, o.truncated = hole, true }, actLoad, rankcache.StateSnapshot},
 		"truncated, yet whole": {func(o *gateInput) { o.truncated = true }, actCompare, rankcache.StateChecking},
 		"differs":              {func(o *gateInput) { o.differs = "x" }, actLoad, rankcache.StateSnapshot},
-		"compacted":            {func(o *gateInput) { o.have, o.compacted, o.endedFor = hole, true, holeGrace }, actAcceptHoles, rankcache.StateChecking},
-		"compacted, early":     {func(o *gateInput) { o.have, o.compacted = hole, true }, actWait, rankcache.StateChecking},
-		"compacted, short": {func(o *gateInput) {
-			o.have, o.target, o.compacted, o.endedFor = hole, 13, true, holeGrace
-		}, actLoad, rankcache.StateSnapshot},
-		"compacted, differs": {func(o *gateInput) {
-			o.have, o.compacted, o.endedFor, o.differs = hole, true, holeGrace, "x"
-		}, actLoad, rankcache.StateSnapshot},
-		"loaded":          {func(o *gateInput) { o.loaded, o.after = true, 10 }, actCompare, rankcache.StateChecking},
-		"loaded, waiting": {func(o *gateInput) { o.loaded, o.after = true, 11 }, actWait, rankcache.StateSnapshot},
-		"loaded, late":    {func(o *gateInput) { o.loaded, o.after, o.loadedFor = true, 11, holeGrace }, actLoad, rankcache.StateSnapshot},
-		"loaded, differs": {func(o *gateInput) { o.loaded, o.after, o.differs = true, 10, "x" }, actLoad, rankcache.StateSnapshot},
-		"orders":          {func(o *gateInput) { o.total, o.have = TotalOrders, rankcache.Progress{OrderIDs: 10} }, actCompare, rankcache.StateChecking},
+		"loaded":               {func(o *gateInput) { o.loaded, o.after = true, 10 }, actCompare, rankcache.StateChecking},
+		"loaded, waiting":      {func(o *gateInput) { o.loaded, o.after = true, 11 }, actWait, rankcache.StateSnapshot},
+		"loaded, late":         {func(o *gateInput) { o.loaded, o.after, o.loadedFor = true, 11, holeGrace }, actLoad, rankcache.StateSnapshot},
+		"loaded, differs":      {func(o *gateInput) { o.loaded, o.after, o.differs = true, 10, "x" }, actLoad, rankcache.StateSnapshot},
+		"orders":               {func(o *gateInput) { o.total, o.have = TotalOrders, rankcache.Progress{OrderIDs: 10} }, actCompare, rankcache.StateChecking},
 		"orders, short": {func(o *gateInput) {
 			o.total, o.have, o.endedFor = TotalOrders, rankcache.Progress{OrderIDs: 9}, time.Hour
 		}, actWait, rankcache.StateChecking},

@@ -42,16 +42,11 @@ func (f *folder) Save(s replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error 
 	if f.frozen.Load() {
 		return nil
 	}
-	return f.Store.Save(files.Snapshot(s), pieces)
-}
-
-func (f *folder) Load(id rankcache.BoardID) (replay.Saved, []rankcache.Entry, error) {
-	s, entries, err := f.Store.Load(id)
-	return replay.Saved(s), entries, err
+	return f.Store.Save(s, pieces)
 }
 
 // edit changes a board's file.
-func (f *folder) edit(b *board, change func(*files.Snapshot, []rankcache.Entry)) {
+func (f *folder) edit(b *board, change func(*replay.Saved, []rankcache.Entry)) {
 	b.t.Helper()
 	s, entries, err := f.Store.Load(b.id)
 	b.check(err)
@@ -185,17 +180,17 @@ func TestWrongFileOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*board, *folder){
 		"scores": func(b *board, f *folder) {
-			f.edit(b, func(_ *files.Snapshot, es []rankcache.Entry) {
+			f.edit(b, func(_ *replay.Saved, es []rankcache.Entry) {
 				for i := range es {
 					es[i].Score += 5
 				}
 			})
 		},
 		"a stranger": func(b *board, f *folder) {
-			f.edit(b, func(_ *files.Snapshot, es []rankcache.Entry) { es[0].Member = "stranger" })
+			f.edit(b, func(_ *replay.Saved, es []rankcache.Entry) { es[0].Member = "stranger" })
 		},
 		"seq ahead of Redis": func(b *board, f *folder) {
-			f.edit(b, func(s *files.Snapshot, es []rankcache.Entry) { s.Seq += 1000; es[0].Score++ })
+			f.edit(b, func(s *replay.Saved, es []rankcache.Entry) { s.Seq += 1000; es[0].Score++ })
 		},
 		"Redis lost writes": func(b *board, _ *folder) { b.loseWrites() },
 		"recreated topic": func(b *board, _ *folder) {
@@ -207,10 +202,10 @@ func TestWrongFileOpensNothing(t *testing.T) {
 			b.deleteRecords(120)
 		},
 		"log lost its end": func(b *board, f *folder) {
-			f.edit(b, func(s *files.Snapshot, _ []rankcache.Entry) { s.Offsets[0] += 1000 })
+			f.edit(b, func(s *replay.Saved, _ []rankcache.Entry) { s.Offsets[0] += 1000 })
 		},
 		"offsets too far": func(b *board, f *folder) {
-			f.edit(b, func(s *files.Snapshot, _ []rankcache.Entry) { s.Offsets[0] += 5 })
+			f.edit(b, func(s *replay.Saved, _ []rankcache.Entry) { s.Offsets[0] += 5 })
 			b.produce(b.gifts(10, 30)...)
 		},
 		"truncated file": func(b *board, f *folder) {
@@ -218,7 +213,7 @@ func TestWrongFileOpensNothing(t *testing.T) {
 			b.check(os.Truncate(file, 100))
 		},
 		"other topic": func(b *board, f *folder) {
-			f.edit(b, func(s *files.Snapshot, _ []rankcache.Entry) { s.Topic = "update_cache_other" })
+			f.edit(b, func(s *replay.Saved, _ []rankcache.Entry) { s.Topic = "update_cache_other" })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -344,8 +339,8 @@ func TestStaleCopyThatIsTooOld(t *testing.T) {
 	b.produce(b.gifts(100, 30)...)
 	e.saveOnce(old, b)
 	e.saveOnce(future, b)
-	old.edit(b, func(s *files.Snapshot, _ []rankcache.Entry) { s.CurrentAt = s.CurrentAt.Add(-time.Hour) })
-	future.edit(b, func(s *files.Snapshot, _ []rankcache.Entry) { s.CurrentAt = s.CurrentAt.Add(time.Hour) })
+	old.edit(b, func(s *replay.Saved, _ []rankcache.Entry) { s.CurrentAt = s.CurrentAt.Add(-time.Hour) })
+	future.edit(b, func(s *replay.Saved, _ []rankcache.Entry) { s.CurrentAt = s.CurrentAt.Add(time.Hour) })
 	e.check(cache.Pause())
 	e.still = false
 	for name, kept := range map[string]*folder{"old": old, "of the future": future} {

@@ -200,9 +200,7 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 	case actOpenEmpty:
 		g.openEmpty(ctx)
 	case actCompare:
-		g.tryOpen(ctx, 0)
-	case actAcceptHoles:
-		g.tryOpen(ctx, in.target)
+		g.tryOpen(ctx)
 	}
 }
 
@@ -257,18 +255,15 @@ func (g *gate) reserve(ctx context.Context) (done func(), ok bool) {
 	return done, err == nil
 }
 
-// tryOpen compares the board with Redis and opens it if they agree. Holes are
-// accepted up to a seq, 0 for none.
-func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
+// tryOpen compares the board with Redis and opens it if they agree.
+func (g *gate) tryOpen(ctx context.Context) {
 	done, ok := g.reserve(ctx) // the first publication sorts the board
 	if !ok {
 		return
 	}
 	defer done()
-	if acceptHoles == 0 { // otherwise updates would wait for ones that never come
-		g.replica.startOrdering()
-	}
-	v := g.compare.beforeOpening(ctx, g.epoch, acceptHoles > 0)
+	g.replica.startOrdering()
+	v := g.compare.beforeOpening(ctx, g.epoch)
 	if !v.agrees {
 		g.replica.stopOrdering()
 		g.later()
@@ -277,7 +272,7 @@ func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
 		return
 	}
 	g.replica.boards.Prepare(ctx, g.replica.board)
-	if g.replica.open(g.epoch, opening{equalAt: v.at, acceptHoles: acceptHoles}) {
+	if g.replica.open(g.epoch, opening{equalAt: v.at}) {
 		g.audit.start(g.epoch, time.Now())
 		g.opened("a sample is equal to Redis")
 	}

@@ -55,8 +55,8 @@ var settings = map[string]string{
 // time: a call of C keeps the processor of its goroutine until the Go runtime takes it away,
 // up to 10 ms later, and what is ready to run there waits as long. So polls don't wait, and
 // the log, which a goroutine of the wrapper waits for, is read only for who asks for it. poll,
-// assign and unassign belong to the consumer's goroutine; describe, offsets, ends and
-// policies may be called by another.
+// assign and unassign belong to the consumer's goroutine; describe, offsets and ends may be
+// called by another.
 type client struct {
 	consumer *kafka.Consumer
 	answered func(took time.Duration, err error)
@@ -242,25 +242,6 @@ func offsetsOf(parts []*partition, answer map[kafka.Partition]kafka.OffsetResult
 			found[p] = p.high
 		default:
 			err = fmt.Errorf("list kafka offsets of %s, partition %d: its leader has not answered", p.topic.name, p.number)
-		}
-	}
-	return found, err
-}
-
-// policies returns the cleanup policy of each topic whose settings may be read.
-func (c *client) policies(ctx context.Context, topics []string) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	answer, err := c.consumer.Settings(ctx, topics...)
-	if err != nil {
-		return nil, fmt.Errorf("read the settings of kafka topics: %w", err)
-	}
-	found := make(map[string]string, len(topics))
-	for _, a := range answer {
-		if a.Error.Code() == kafka.ErrNoError {
-			found[a.Name] = a.Config["cleanup.policy"].Value
-		} else {
-			err = fmt.Errorf("read the settings of kafka topic %s: %w", a.Name, a.Error)
 		}
 	}
 	return found, err

@@ -159,7 +159,6 @@ func (r *modelReader) start(t *topic) {
 	if t.resumeAt != fromLow {
 		t.resume()
 	}
-	t.compacted = r.log.compacted
 	r.topic, r.next, r.ended = t, nil, nil
 	for _, p := range t.parts {
 		r.next, r.ended = append(r.next, p.from), append(r.ended, -1)

@@ -29,8 +29,6 @@ type Board interface {
 	State() rankcache.State
 	// SumAt returns the sum after one of the latest updates.
 	SumAt(run, seq uint64) (sum uint64, known bool)
-	// AcceptHoles counts every seq up to seq as seen: holes below it are accepted.
-	AcceptHoles(seq uint64)
 	Reset()
 	Progress() rankcache.Progress
 	// Score includes updates that are not published yet. memberSeq is the highest seq

@@ -44,9 +44,8 @@ func (r *replica) join(t *topic) {
 
 // opening is the result of the comparison by which a board is opened.
 type opening struct {
-	equalAt     time.Time        // when the board equalled Redis
-	acceptHoles uint64           // the seq up to which holes are accepted; 0: there are none
-	equalTo     *rankcache.State // of Redis, if the board is proved to be equal; nil: a sample agrees
+	equalAt time.Time        // when the board equalled Redis
+	equalTo *rankcache.State // of Redis, if the board is proved to be equal; nil: a sample agrees
 }
 
 // open makes the board readable. It returns false if anything has happened since
@@ -56,9 +55,6 @@ func (r *replica) open(epoch int, o opening) bool {
 	defer r.mu.Unlock()
 	if !r.soundLocked(epoch) || o.equalTo != nil && !r.board.Prove(*o.equalTo) {
 		return false
-	}
-	if o.acceptHoles > 0 {
-		r.board.AcceptHoles(o.acceptHoles)
 	}
 	r.readableLocked(o.equalAt)
 	if o.equalTo != nil {

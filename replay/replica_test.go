@@ -31,7 +31,6 @@ func (b *fakeBoard) Apply(us []wire.Update) rankcache.ApplyResult {
 	return rankcache.ApplyResult{Applied: len(us)}
 }
 func (b *fakeBoard) Load(uint64, ...[]rankcache.Entry) error { return nil }
-func (b *fakeBoard) AcceptHoles(seq uint64)                  { b.note("accept holes up to %d", seq) }
 func (b *fakeBoard) Reset()                                  { b.note("reset") }
 func (b *fakeBoard) Progress() rankcache.Progress            { return b.have }
 func (b *fakeBoard) Score(string) (float64, uint64, bool)    { return 0, 0, false }
@@ -89,10 +88,10 @@ func TestGateOpensNothingThatWasReset(t *testing.T) {
 	r.begin(logTo(5, false))
 	compared := r.currentEpoch()
 	r.begin(logTo(0, true))
-	if r.open(compared, opening{equalAt: time.Now(), acceptHoles: 5}) || r.readable.Load() {
+	if r.open(compared, opening{equalAt: time.Now()}) || r.readable.Load() {
 		t.Error("opened though it was reset")
 	}
-	b.want(t, "close", "reset") // and no holes are accepted in the empty board
+	b.want(t, "close", "reset")
 	if !b.current.IsZero() {
 		t.Error("marked as current though it was reset")
 	}
@@ -105,16 +104,6 @@ func TestGateOpensNothingThatWasReset(t *testing.T) {
 	if openNow(r) {
 		t.Error("opened though it was dropped")
 	}
-}
-
-// A log with holes opens with them accepted.
-func TestOpeningAcceptsHoles(t *testing.T) {
-	b := &fakeBoard{}
-	r := feedOf(b).replica
-	if !r.open(r.currentEpoch(), opening{equalAt: time.Now(), acceptHoles: 7}) {
-		t.Error("not opened")
-	}
-	b.want(t, "accept holes up to 7", "open")
 }
 
 // A closed board may be half full: a publication that comes late is dropped, because a

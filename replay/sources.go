@@ -45,7 +45,7 @@ func (s *sources) observe(in *gateInput) {
 	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
 	in.kafkaErr, in.redisErr, in.refused = s.kafkaErr, s.redisErr, s.refused
 	if t := s.log; t != nil && !t.gone.Load() {
-		in.topicKnown, in.ended, in.truncated, in.compacted = true, t.ended(), s.joined || t.truncated(), t.compacted
+		in.topicKnown, in.ended, in.truncated = true, t.ended(), s.joined || t.truncated()
 	}
 }
 

@@ -28,8 +28,6 @@ type topic struct {
 	// was begun for: reading begins there. shared tells that others have updates in it too.
 	since  time.Time
 	shared bool
-	// compacted is whether the log may have lost updates that later ones replace.
-	compacted bool
 	// gone is set by the topic watcher when Kafka no longer has the topic.
 	gone atomic.Bool
 	// rewound is set by the dispatcher when offsets went back, and by the gate when the

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -200,13 +199,7 @@ func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) err
 	if len(parts) == 0 {
 		return nil
 	}
-	policies := make(chan struct{})
-	go func() {
-		defer close(policies)
-		w.fetchPolicies(ctx, todo.start)
-	}()
 	found, err := w.client.offsets(ctx, parts)
-	<-policies
 	unknown := func(p *partition) bool { return !p.setOffsets(found) }
 	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool { return slices.ContainsFunc(t.parts, unknown) })
 	err = errors.Join(err, w.skipOlder(ctx, todo))
@@ -256,25 +249,6 @@ func (w *topicWatcher) reassign(ctx context.Context, todo *reassignment) error {
 	}
 	w.backlog.Store(sum)
 	return nil
-}
-
-// fetchPolicies finds out which topics are compacted. Without the permission to
-// read that, a board whose log has holes is loaded from Redis.
-func (w *topicWatcher) fetchPolicies(ctx context.Context, topics []*topic) {
-	if len(topics) == 0 {
-		return
-	}
-	names := make([]string, len(topics))
-	for i, t := range topics {
-		names[i] = t.name
-	}
-	found, err := w.client.policies(ctx, names)
-	if err != nil && ctx.Err() == nil {
-		w.log.Warn("cleanup policies are not known: topics are taken for not compacted", "err", err)
-	}
-	for _, t := range topics {
-		t.compacted = strings.Contains(found[t.name], "compact")
-	}
 }
 
 // readEnds reads where the logs end of boards that may miss an update: a log with

@@ -251,8 +251,9 @@ func TestBadSettingsEndWithTheirName(t *testing.T) {
 func TestEnvironmentNamesGoBothWays(t *testing.T) {
 	for _, cmd := range NewCommand().Commands() {
 		for _, name := range cli.FlagNames(cmd.Flags()) {
-			if got, _ := cli.EnvKey(cli.EnvName(name), ""); got != name {
-				t.Errorf("%s is read back as %q", cli.EnvName(name), got)
+			variable := cli.EnvPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			if got, _ := cli.EnvKey(variable, ""); got != name {
+				t.Errorf("%s is read back as %q", variable, got)
 			}
 		}
 	}

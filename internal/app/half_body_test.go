@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -88,41 +89,43 @@ func startShortTimed(t *testing.T) map[string]string {
 	database, query, rooms := testkit.Database(t, testkit.SQLKinds[0]), filepath.Join(t.TempDir(), "query"), filepath.Join(t.TempDir(), "rooms.yaml")
 	must(t, os.WriteFile(query, []byte("SELECT"), 0o600))
 	must(t, os.WriteFile(rooms, []byte("boards: []\n"), 0o600))
-	common := []string{"--redis", "redis://" + testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", rooms, "--key-rooms", name + ":rooms", "--key-ends", name + ":ends",
+	shared := []string{"--redis", "redis://" + testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", rooms, "--key-rooms", name + ":rooms", "--key-ends", name + ":ends",
 		"--key-controller", name + ":lease", "--topic-commands", name, "--topic-ledger", name + "-ledger"}
 	ports := make(map[string]string)
-	start := func(command string, o cli.Settings, times *time.Duration, run func(ctx context.Context, log io.Writer) error, args ...string) {
+	start := func(command string, o cli.Settings, common *cli.Options, run func(ctx context.Context, log *slog.Logger) error, args ...string) {
 		t.Helper()
-		must(t, cli.ParseArgs(command, o, append(append(args, "--log-format", "json"), common...)))
-		*times = 100 * time.Millisecond
-		for flag, addr := range listening(t, run) {
+		must(t, cli.ParseArgs(command, o, append(append(args, "--log-format", "json"), shared...)))
+		common.ReadTimeout = 100 * time.Millisecond
+		for flag, addr := range listening(t, common, run) {
 			ports[command+" "+flag] = addr
 		}
 	}
 	socket := filepath.Join(t.TempDir(), "data")
 	ports["serve socket"] = socket
 	s, w, l, c, r, p := &serve.Options{}, &run.WriteOptions{}, &run.LedgerOptions{}, &run.ControllerOptions{}, &run.ReconcileOptions{}, &run.PollOptions{}
-	start("serve", s, &s.ReadTimeout, func(ctx context.Context, log io.Writer) error { return serve.Run(ctx, s, nil, log) },
+	start("serve", s, &s.Options, func(ctx context.Context, log *slog.Logger) error { return serve.Run(ctx, s, log) },
 		"--data", local, "--socket", socket, "--rpc", local, "--admin", local, "--health", local, "--drain", "0s")
-	start("write", w, &w.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Write(ctx, w, nil, log) },
+	start("write", w, &w.Options, func(ctx context.Context, log *slog.Logger) error { return run.Write(ctx, w, log) },
 		"--scores", local, "--health", local, "--group", name, "--command-partitions", "1", "--drain", "0s")
-	start("ledger", l, &l.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Ledger(ctx, l, nil, log) },
+	start("ledger", l, &l.Options, func(ctx context.Context, log *slog.Logger) error { return run.Ledger(ctx, l, log) },
 		"--http", local, "--database", database, "--serve-reads", "--ledger-group", name)
-	start("controller", c, &c.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Control(ctx, c, nil, log) }, "--health", local, "--topic-keep", "0")
-	start("reconcile", r, &r.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Reconcile(ctx, r, nil, io.Discard, log) },
+	start("controller", c, &c.Options, func(ctx context.Context, log *slog.Logger) error { return run.Control(ctx, c, log) }, "--health", local, "--topic-keep", "0")
+	start("reconcile", r, &r.Options, func(ctx context.Context, log *slog.Logger) error { return run.Reconcile(ctx, r, log, io.Discard) },
 		"--health", local, "--database", database, "--books", database, "--books-query-file", query)
-	start("poll", p, &p.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Poll(ctx, p, nil, log) }, "--health", local, "--hot-source", "redis")
+	start("poll", p, &p.Options, func(ctx context.Context, log *slog.Logger) error { return run.Poll(ctx, p, log) }, "--health", local, "--hot-source", "redis")
 	return ports
 }
 
 // listening runs a command in this process until the end of the test, and returns where it
 // listens, as it logs that.
-func listening(t *testing.T, run func(ctx context.Context, log io.Writer) error) map[string]string {
+func listening(t *testing.T, o *cli.Options, run func(context.Context, *slog.Logger) error) map[string]string {
 	t.Helper()
 	var log notices
+	to, err := o.Logger(&log)
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, &log) }()
+	go func() { ended <- run(ctx, to) }()
 	t.Cleanup(func() {
 		cancel()
 		must(t, <-ended)

@@ -69,13 +69,26 @@ func (c *AdminClient) Ask(ctx context.Context, method, path string, body []byte)
 	return answer, err
 }
 
-// Delete has the sidecar delete what is at the path, and prints that it did; -o json prints the answer.
-func (c *AdminClient) Delete(cmd *cobra.Command, path, done string) error {
-	body, err := c.Ask(cmd.Context(), http.MethodDelete, path, nil)
+// Show asks, and prints the answer as it came, or as text.
+func Show[T any](c *AdminClient, cmd *cobra.Command, method, path string, body []byte, text func(io.Writer, *T) error) error {
+	answer, err := c.Ask(cmd.Context(), method, path, body)
+	if err == nil && *c.output == "json" {
+		_, err = cmd.OutOrStdout().Write(answer)
+		return err
+	}
+	shown := new(T)
+	if err == nil && len(answer) > 0 {
+		err = json.Unmarshal(answer, shown)
+	}
 	if err != nil {
 		return err
 	}
-	return c.Print(cmd.OutOrStdout(), body, func(to io.Writer, _ []byte) error {
+	return text(cmd.OutOrStdout(), shown)
+}
+
+// Delete has the sidecar delete what is at the path, and prints that it did; -o json prints the answer.
+func (c *AdminClient) Delete(cmd *cobra.Command, path, done string) error {
+	return Show(c, cmd, http.MethodDelete, path, nil, func(to io.Writer, _ *any) error {
 		_, err := fmt.Fprintln(to, done)
 		return err
 	})
@@ -97,15 +110,6 @@ func problemText(status string, body []byte) error {
 		return fmt.Errorf("the sidecar answers: %s", p.Title)
 	}
 	return fmt.Errorf("the sidecar answers: %s: %s", p.Title, p.Detail)
-}
-
-// Print prints an answer as it came, or as text.
-func (c *AdminClient) Print(to io.Writer, body []byte, text func(io.Writer, []byte) error) error {
-	if *c.output == "json" {
-		_, err := to.Write(body)
-		return err
-	}
-	return text(to, body)
 }
 
 // DefaultAdmin is the address of the sidecar's admin port.

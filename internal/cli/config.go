@@ -70,11 +70,6 @@ func EnvKey(name, value string) (string, any) {
 	return strings.ReplaceAll(key, "_", "-"), value
 }
 
-// EnvName returns the environment variable that sets a flag.
-func EnvName(flag string) string {
-	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
 // kafkaFile finds settings that name the file of a secret: librdkafka has others
 // that end with ".file".
 var kafkaFile = regexp.MustCompile(`(password|secret)\.file$`)

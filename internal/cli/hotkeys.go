@@ -2,9 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
@@ -79,6 +77,6 @@ func (o *HotKeyOptions) NewPoller(client redis.UniversalClient, names wire.Names
 	if err != nil || source == nil {
 		return nil, err
 	}
-	o.Poller.ID = fmt.Sprintf("%s-%d", HostName(), os.Getpid())
+	o.Poller.ID = ProcessName()
 	return hotkey.NewPoller(o.Poller, source, client, names, o.VerdictInstance(), log, reg)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 
@@ -16,6 +17,9 @@ func HostName() string {
 	}
 	return name
 }
+
+// ProcessName returns host and process id, which name a process among others.
+func ProcessName() string { return fmt.Sprintf("%s-%d", HostName(), os.Getpid()) }
 
 // RequireToken is [httpserve.RequireToken] with a token that may change.
 func RequireToken(what string, token *Secret, next http.Handler) http.Handler {

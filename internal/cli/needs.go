@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -60,17 +59,7 @@ func PingRedis(client redis.UniversalClient) func(context.Context) error {
 // KafkaNeed returns Kafka with what a process does there.
 func (o *Options) KafkaNeed(use doctor.KafkaUse) *health.Need {
 	return health.NewNeed(time.Minute).Require(func(ctx context.Context) error {
-		keys := maps.Clone(o.KafkaKeys)
-		for _, setting := range []string{saslUsername, saslPassword} { // which may have changed
-			if path := o.kafkaPaths[setting]; path != "" {
-				secret, err := readSecret(path)
-				if err != nil {
-					return err
-				}
-				keys[setting] = secret
-			}
-		}
-		return doctor.TryKafka(ctx, o.Kafka, keys, use)
+		return doctor.TryKafka(ctx, o.Kafka, o.kafkaNow(), use)
 	}, nil)
 }
 

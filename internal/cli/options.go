@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache/internal/roomsync"
+	"rankcache/origin"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -18,8 +21,8 @@ import (
 type Options struct {
 	RedisOptions
 	Kafka      string
-	KafkaKeys  map[string]string // kafka.* without the prefix
-	kafkaPaths map[string]string // of those that came from files
+	KafkaKeys  map[string]string  // kafka.* without the prefix
+	kafkaFiles map[string]*Secret // of those that came from files
 	Rooms      string
 	ParseRooms func([]byte) (*rooms.File, error) // nil: [rooms.Parse]
 	Names      wire.Names
@@ -85,8 +88,16 @@ func (o *Options) ReadSecrets(flags *pflag.FlagSet) (err error) {
 	if o.Secrets, err = SecretsOf(flags); err != nil {
 		return err
 	}
-	o.kafkaPaths, err = readKafkaFiles(o.KafkaKeys)
+	o.kafkaFiles, err = readKafkaFiles(o.KafkaKeys)
+	o.Secrets = slices.AppendSeq(o.Secrets, maps.Values(o.kafkaFiles))
 	return err
+}
+
+// KafkaSettings returns librdkafka's settings, with the brokers.
+func (o *Options) KafkaSettings() map[string]string {
+	settings := map[string]string{"bootstrap.servers": o.Kafka}
+	maps.Copy(settings, o.KafkaKeys)
+	return settings
 }
 
 // SharedRooms is the hash of rooms that are set at run time.
@@ -94,7 +105,24 @@ func (o *Options) SharedRooms(client redis.UniversalClient) roomsync.Shared {
 	return roomsync.NewHash(client, o.Names.Rooms, o.RedisTimeout)
 }
 
-// Logger returns the log of the process.
+// LongRunning returns the RunE of a command that runs until it is stopped. SIGHUP reloads its secret files.
+func (o *Options) LongRunning(run func(*cobra.Command, *slog.Logger) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		hup := catchHangups()
+		if err := o.Load(cmd); err != nil {
+			return err
+		}
+		log, err := o.Logger(cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		origin.LogTo(log)
+		go hup.reload(cmd.Context(), log, o.Secrets)
+		return run(cmd, log)
+	}
+}
+
+// Logger returns the log of the process, which is also kept for GET /events.
 func (o *Options) Logger(to io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil { // --log-level takes no other word
@@ -105,6 +133,7 @@ func (o *Options) Logger(to io.Writer) (*slog.Logger, error) {
 	if o.logFormat == "json" {
 		log = slog.New(slog.NewJSONHandler(to, opts))
 	}
+	log = o.Recorded(log)
 	o.Secrets.LogTo(log)
 	return log, nil
 }

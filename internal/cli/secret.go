@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -187,26 +188,27 @@ func (all Secrets) LogTo(log *slog.Logger) {
 	}
 }
 
-// readKafkaFiles replaces librdkafka's settings that name a secret's file, such
-// as sasl.password-file, by the file's content, and returns their paths.
-func readKafkaFiles(kafka map[string]string) (paths map[string]string, err error) {
-	paths = map[string]string{}
+// readKafkaFiles replaces librdkafka's settings that name a secret's file, such as
+// sasl.password-file, by the file's content, and returns the files by setting.
+func readKafkaFiles(kafka map[string]string) (map[string]*Secret, error) {
+	files := map[string]*Secret{}
 	for key, path := range kafka {
 		name, ok := strings.CutSuffix(key, fileSuffix)
 		if !ok {
 			continue
 		}
-		content, err := readSecret(path)
-		if err != nil {
-			return nil, Usagef("--%s%s: %w", kafkaPrefix, key, err)
-		}
-		if _, both := kafka[name]; both {
-			return nil, Usagef("--%[1]s%[2]s and --%[1]s%[2]s%[3]s are both set: want one of them", kafkaPrefix, name, fileSuffix)
-		}
 		delete(kafka, key)
-		kafka[name], paths[name] = content, path
+		if path == "" {
+			continue
+		}
+		_, both := kafka[name]
+		s := &Secret{Flag: &pflag.Flag{Name: kafkaPrefix + name, Changed: both}, path: path}
+		if err := s.load(); err != nil {
+			return nil, Usagef("%w", err)
+		}
+		kafka[name], files[name] = s.content, s
 	}
-	return paths, nil
+	return files, nil
 }
 
 // The settings of librdkafka that may change while it runs.
@@ -218,51 +220,34 @@ const (
 // loginEvery is how often the files of Kafka's user name and password are read.
 const loginEvery = time.Second
 
-// kafkaLogin reads Kafka's user name and password again from their files.
-type kafkaLogin struct {
-	username, password string            // of the start
-	paths              map[string]string // by setting
-	log                *slog.Logger
-}
-
 // KafkaLogin returns the function that replay and writer call for new credentials, nil if none of
-// them is in a file.
+// them is in a file. It calls set when one of the files has changed, until ctx is done.
 func (o *Options) KafkaLogin(log *slog.Logger) func(context.Context, func(username, password string) error) {
-	if o.kafkaPaths[saslUsername] == "" && o.kafkaPaths[saslPassword] == "" {
+	if o.kafkaFiles[saslUsername] == nil && o.kafkaFiles[saslPassword] == nil {
 		return nil
 	}
-	l := &kafkaLogin{o.KafkaKeys[saslUsername], o.KafkaKeys[saslPassword], o.kafkaPaths, log}
-	return l.follow
-}
-
-// follow calls set when one of the files has changed, until ctx is done. What can't be
-// read leaves the last login in force.
-func (l *kafkaLogin) follow(ctx context.Context, set func(username, password string) error) {
-	username, password, failed := l.username, l.password, rate.Sometimes{Interval: time.Minute}
-	for range tick.Every(ctx, loginEvery) {
-		u, err := l.read(saslUsername, username)
-		p, perr := l.read(saslPassword, password)
-		if err = errors.Join(err, perr); err == nil && (u != username || p != password) {
-			if err = set(u, p); err == nil {
-				username, password = u, p
-				l.log.Info("kafka: new connections log in with the new secret")
+	return func(ctx context.Context, set func(username, password string) error) {
+		username, password, failed := o.KafkaKeys[saslUsername], o.KafkaKeys[saslPassword], rate.Sometimes{Interval: time.Minute}
+		for range tick.Every(ctx, loginEvery) {
+			now := o.kafkaNow()
+			if now[saslUsername] == username && now[saslPassword] == password {
+				continue
 			}
-		}
-		if err != nil {
-			failed.Do(func() { l.log.Error("kafka: the new secret can't be used, the last one stays in force", "err", err) })
+			if err := set(now[saslUsername], now[saslPassword]); err != nil {
+				failed.Do(func() { log.Error("kafka: the new secret can't be used, the last one stays in force", "err", err) })
+				continue
+			}
+			username, password = now[saslUsername], now[saslPassword]
+			log.Info("kafka: new connections log in with the new secret")
 		}
 	}
 }
 
-// read returns the content of a setting's file, or its last value if it has none.
-func (l *kafkaLogin) read(setting, last string) (string, error) {
-	path := l.paths[setting]
-	if path == "" {
-		return last, nil
+// kafkaNow returns librdkafka's settings, with those in files as these are now.
+func (o *Options) kafkaNow() map[string]string {
+	keys := maps.Clone(o.KafkaKeys)
+	for name, file := range o.kafkaFiles {
+		keys[name] = file.Get()
 	}
-	content, err := readSecret(path)
-	if err != nil {
-		return "", fmt.Errorf("--%s%s%s: %w", kafkaPrefix, setting, fileSuffix, err)
-	}
-	return content, nil
+	return keys
 }

@@ -42,19 +42,19 @@ func secondSignal(signals <-chan os.Signal, first time.Time) os.Signal {
 	return nil
 }
 
-// Hangups are the SIGHUPs of a long-running command.
-type Hangups chan os.Signal
+// hangups are the SIGHUPs of a long-running command.
+type hangups chan os.Signal
 
-// CatchHangups keeps SIGHUP from ending the process from now on.
-func CatchHangups() Hangups {
-	h := make(Hangups, 1)
+// catchHangups keeps SIGHUP from ending the process from now on.
+func catchHangups() hangups {
+	h := make(hangups, 1)
 	signal.Notify(h, syscall.SIGHUP)
 	return h
 }
 
-// Reload reads the secrets again at each SIGHUP until ctx is done. Rooms need no
+// reload reads the secrets again at each SIGHUP until ctx is done. Rooms need no
 // signal: they are read again every second.
-func (h Hangups) Reload(ctx context.Context, log *slog.Logger, all Secrets) {
+func (h hangups) reload(ctx context.Context, log *slog.Logger, all Secrets) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -60,16 +59,7 @@ Exit codes: 0 listed, also if --limit ended the walk; 1 failed; 2 bad flag.`,
 	o.RegisterRedis(flags)
 	o.RegisterNames(flags)
 	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.Load(cmd); err != nil {
-			return err
-		}
-		report, err := o.find(cmd.Context(), cmd.ErrOrStderr())
-		if err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
-	}
+	cmd.RunE = reporting(o.Load, output, o.find)
 	return cmd
 }
 
@@ -89,7 +79,6 @@ func (o *bigOptions) find(ctx context.Context, progress io.Writer) (*bigReport, 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	origin.LogTo(slog.New(slog.DiscardHandler)) // the error that is returned tells why
 	client, err := o.DialRedis()
 	if err != nil {
 		return nil, err
@@ -133,6 +122,8 @@ func newBigItem(s *origin.Size) bigItem {
 	}
 	return item
 }
+
+func (r *bigReport) err() error { return nil }
 
 func (r *bigReport) print(to io.Writer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)

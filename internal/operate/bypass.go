@@ -73,11 +73,10 @@ func (o *bypassOptions) run(cmd *cobra.Command, board rankcache.BoardID) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	body, err := o.Ask(cmd.Context(), http.MethodPost, "/rooms/bypass", request)
-	if err != nil {
+	return cli.Show(&o.AdminClient, cmd, http.MethodPost, "/rooms/bypass", request, func(to io.Writer, b *rooms.Bypass) error {
+		_, err := fmt.Fprintln(to, bypassText(b))
 		return err
-	}
-	return o.Print(cmd.OutOrStdout(), body, printBypass)
+	})
 }
 
 // request returns the request as JSON, after the sidecar's own check.
@@ -105,15 +104,6 @@ func userAndHost() string {
 	}
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%.60s@%.60s", name, cmp.Or(host, "unknown"))
-}
-
-func printBypass(to io.Writer, body []byte) error {
-	var b rooms.Bypass
-	if err := json.Unmarshal(body, &b); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(to, bypassText(&b))
-	return err
 }
 
 // bypassText names the bypassed boards, the end of the bypass, and the user who set it.

@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,11 +38,7 @@ With -o json, document is what was set at run time.`,
 	}
 	c.Register(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		body, err := c.Ask(cmd.Context(), http.MethodGet, "/classes", nil)
-		if err != nil {
-			return err
-		}
-		return c.Print(cmd.OutOrStdout(), body, printClassList)
+		return cli.Show(c, cmd, http.MethodGet, "/classes", nil, printClassList)
 	}
 	return cmd
 }
@@ -65,11 +60,7 @@ all classes that were set so before. A class of the rooms file wins over one of 
 		if err != nil {
 			return fmt.Errorf("read classes: %w", err)
 		}
-		body, err := c.Ask(cmd.Context(), http.MethodPut, "/classes", document)
-		if err != nil {
-			return err
-		}
-		return c.Print(cmd.OutOrStdout(), body, printClassList)
+		return cli.Show(c, cmd, http.MethodPut, "/classes", document, printClassList)
 	}
 	return cmd
 }
@@ -89,11 +80,7 @@ func newClassesDeleteCommand() *cobra.Command {
 	return cmd
 }
 
-func printClassList(to io.Writer, body []byte) error {
-	var list roomsync.ClassList
-	if err := json.Unmarshal(body, &list); err != nil {
-		return err
-	}
+func printClassList(to io.Writer, list *roomsync.ClassList) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CLASS\tPERIOD\tTZ\tMODE\tBOARD\tSOURCE")
 	for _, c := range list.Classes {

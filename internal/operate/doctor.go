@@ -70,26 +70,11 @@ Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad 
 	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultDoctorTimeout, "deadline of one check")
 	o.database = cli.SecretVar(cmd.Flags(), "database", "", "`URL` of the ledger's database, to check the ledger, too: as of rankcache ledger")
 	output := cli.OutputFlag(cmd.Flags(), "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.serve.Load(cmd); err != nil {
-			return err
-		}
-		report, err := runDoctor(cmd.Context(), o)
-		if err != nil {
-			return err
-		}
-		if err := cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print); err != nil {
-			return err
-		}
-		if report.Failed > 0 {
-			return fmt.Errorf("doctor: %d of %d checks failed", report.Failed, len(report.Checks))
-		}
-		return nil
-	}
+	cmd.RunE = reporting(o.serve.Load, output, o.run)
 	return cmd
 }
 
-func runDoctor(ctx context.Context, o *doctorOptions) (*DoctorReport, error) {
+func (o *doctorOptions) run(ctx context.Context, _ io.Writer) (*DoctorReport, error) {
 	for _, role := range o.roles {
 		if !slices.Contains([]string{"serve", "write", "poll", "controller", "ledger"}, role) {
 			return nil, cli.Usagef("--for %q: want serve, write, poll, controller or ledger", role)
@@ -114,6 +99,13 @@ func runDoctor(ctx context.Context, o *doctorOptions) (*DoctorReport, error) {
 		}
 	})
 	return report, nil
+}
+
+func (r *DoctorReport) err() error {
+	if r.Failed > 0 {
+		return fmt.Errorf("doctor: %d of %d checks failed", r.Failed, len(r.Checks))
+	}
+	return nil
 }
 
 func (r *DoctorReport) print(to io.Writer) error {

@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,20 +24,12 @@ func NewHotCommand() *cobra.Command {
 	}
 	c.Register(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		body, err := c.Ask(cmd.Context(), http.MethodGet, "/hotkeys", nil)
-		if err != nil {
-			return err
-		}
-		return c.Print(cmd.OutOrStdout(), body, printHot)
+		return cli.Show(c, cmd, http.MethodGet, "/hotkeys", nil, printHot)
 	}
 	return cmd
 }
 
-func printHot(to io.Writer, body []byte) error {
-	var answer cli.HotAnswer
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return err
-	}
+func printHot(to io.Writer, answer *cli.HotAnswer) error {
 	if len(answer.Boards) == 0 {
 		_, err := fmt.Fprintln(to, "no board is hot or near it")
 		return err

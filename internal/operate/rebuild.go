@@ -64,19 +64,7 @@ differ (--dry-run).`,
 	}
 	o.registerRebuild(cmd.Flags())
 	output := cli.OutputFlag(cmd.Flags(), "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.Load(cmd); err != nil {
-			return err
-		}
-		report, err := o.rebuild(cmd.Context(), cmd.ErrOrStderr())
-		if err != nil {
-			return err
-		}
-		if err := cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print); err != nil {
-			return err
-		}
-		return report.err()
-	}
+	cmd.RunE = reporting(o.Load, output, o.rebuild)
 	return cmd
 }
 
@@ -115,7 +103,6 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	origin.LogTo(slog.New(slog.DiscardHandler)) // the report has the errors
 	client, err := o.DialRedis()
 	if err != nil {
 		return nil, err

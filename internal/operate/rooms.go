@@ -147,11 +147,7 @@ func newRoomsListCommand() *cobra.Command {
 	}
 	c.Register(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		body, err := c.Ask(cmd.Context(), http.MethodGet, "/rooms", nil)
-		if err != nil {
-			return err
-		}
-		return c.Print(cmd.OutOrStdout(), body, printRooms)
+		return cli.Show(c, cmd, http.MethodGet, "/rooms", nil, printRooms)
 	}
 	return cmd
 }
@@ -179,11 +175,7 @@ A rooms file that names the same room or pattern wins.`,
 		if err != nil {
 			return cli.Usagef("%w", err)
 		}
-		body, err := c.Ask(cmd.Context(), http.MethodPost, "/rooms", entry)
-		if err != nil {
-			return err
-		}
-		return c.Print(cmd.OutOrStdout(), body, printSet)
+		return cli.Show(c, cmd, http.MethodPost, "/rooms", entry, printSet)
 	}
 	return cmd
 }
@@ -240,11 +232,7 @@ type RoomsAnswer struct {
 	Dynamic  roomsync.DynamicStatus `json:"dynamic"`
 }
 
-func printRooms(to io.Writer, body []byte) error {
-	var a RoomsAnswer
-	if err := json.Unmarshal(body, &a); err != nil {
-		return err
-	}
+func printRooms(to io.Writer, a *RoomsAnswer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tMODE\tSOURCE\tBOARDS")
 	for _, r := range a.Rooms {
@@ -287,14 +275,13 @@ func boardsText(boards []rankcache.BoardID) string {
 	return strings.Join(text, " ")
 }
 
-func printSet(to io.Writer, body []byte) error {
-	var row struct {
-		UID, Match, Mode string
-		Overridden       bool
-	}
-	if err := json.Unmarshal(body, &row); err != nil {
-		return err
-	}
+// setEntry has the printed fields of an entry that was set.
+type setEntry struct {
+	UID, Match, Mode string
+	Overridden       bool
+}
+
+func printSet(to io.Writer, row *setEntry) error {
 	name, note := "room "+row.UID, ""
 	if row.UID == "" {
 		name = "boards " + row.Match

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"text/tabwriter"
 	"time"
 
@@ -21,8 +20,8 @@ type verifyOptions struct {
 	cli.Options
 	board   string
 	sidecar string
-	// required is set if the caller named the sidecar: then it has to answer.
-	required bool
+	// required returns whether the caller named the sidecar: then it has to answer.
+	required func() bool
 }
 
 // NewVerifyCommand returns rankcache verify.
@@ -51,20 +50,8 @@ Exit codes: 0 neither is wrong, 1 unknown, 2 bad flag, 3 Redis or the copy is wr
 	o.RegisterRedis(flags)
 	o.RegisterNames(flags)
 	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.Load(cmd); err != nil {
-			return err
-		}
-		o.required = flags.Changed("sidecar")
-		report, err := o.verify(cmd.Context(), cmd.ErrOrStderr())
-		if err != nil {
-			return err
-		}
-		if err := cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print); err != nil {
-			return err
-		}
-		return report.err()
-	}
+	o.required = func() bool { return flags.Changed("sidecar") }
+	cmd.RunE = reporting(o.Load, output, o.verify)
 	return cmd
 }
 
@@ -73,7 +60,6 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 	if err != nil {
 		return nil, cli.Usagef("--board: %w", err)
 	}
-	origin.LogTo(slog.New(slog.DiscardHandler)) // the report has the errors
 	client, err := o.DialRedis()
 	if err != nil {
 		return nil, err
@@ -87,7 +73,7 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 		}
 	}
 	report, err := v.run(ctx)
-	if err == nil && o.required && v.sidecarErr != nil {
+	if err == nil && o.required() && v.sidecarErr != nil {
 		err = fmt.Errorf("--sidecar %s: %w", o.sidecar, v.sidecarErr)
 	}
 	return report, err

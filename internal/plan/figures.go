@@ -5,7 +5,7 @@ package plan
 // for orders of magnitude.
 const (
 	// "The ordered set": heap per member above its id, of a live board of 210,000.
-	memberBytes = 89
+	memberBytes = 85
 	// "Hot keys and profiles": memory of the counters.
 	counterBytes = 0.9e6
 	// "Rows": top 50 super-hot over TCP, CPU and requests/s, idle and beside 50,000

@@ -3,12 +3,8 @@ package run
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"maps"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -66,14 +62,8 @@ them, when Redis has not known their board for --topic-keep; 0 leaves them alone
   rankcache controller --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml --database-file /run/secrets/database --finals-file /run/secrets/bucket
   curl 127.0.0.1:8977/status`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			hup := cli.CatchHangups()
-			if err := o.Load(cmd); err != nil {
-				return err
-			}
-			return Control(cmd.Context(), o, hup, cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error { return Control(cmd.Context(), o, log) })
 	o.Register(cmd.Flags())
 	return cmd
 }
@@ -90,13 +80,7 @@ func (o *ControllerOptions) Register(flags *pflag.FlagSet) {
 }
 
 // Control runs a controller until ctx is done.
-func Control(ctx context.Context, o *ControllerOptions, hup cli.Hangups, stderr io.Writer) error {
-	log, err := o.Logger(stderr)
-	if err != nil {
-		return err
-	}
-	log = o.Recorded(log)
-	origin.LogTo(log)
+func Control(ctx context.Context, o *ControllerOptions, log *slog.Logger) error {
 	client, err := o.DialRedis()
 	if err != nil {
 		return err
@@ -136,7 +120,6 @@ func Control(ctx context.Context, o *ControllerOptions, hup cli.Hangups, stderr 
 	for _, l := range listeners {
 		group.Go(func() error { return httpserve.Serve(ctx, l, handler, o.Probes(nil), log) })
 	}
-	go hup.Reload(ctx, log, o.Secrets)
 	log.Info("controlling", "health", listeners.Addr("health"), "topic_keep", o.topicKeep, "version", cli.Version)
 	return group.Wait()
 }
@@ -170,18 +153,12 @@ func (o *ControllerOptions) Build(client redis.UniversalClient, books *ledger.St
 	if err := rooms.Load(); err != nil {
 		return nil, nil, cli.Usagef("--rooms: %w", err)
 	}
-	if o.id == "" {
-		host, _ := os.Hostname()
-		o.id = fmt.Sprintf("%s-%d", host, os.Getpid())
-	}
 	finalizer, err := o.finalizer(boards, books, rooms, log, reg)
 	if err != nil {
 		return nil, nil, err
 	}
-	kafka := map[string]string{"bootstrap.servers": o.Kafka}
-	maps.Copy(kafka, o.KafkaKeys)
-	options := controller.Options{Redis: client, Names: o.Names, Tiers: rooms, Kafka: kafka, KafkaLogin: o.KafkaLogin(log), Group: o.group,
-		PostTimeout: cmp.Or(o.Posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, Finalizer: finalizer, ID: o.id, Every: o.Every, TopicsEvery: o.Every, Now: o.Now, Log: log, Registerer: reg}
+	options := controller.Options{Redis: client, Names: o.Names, Tiers: rooms, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(log), Group: o.group,
+		PostTimeout: cmp.Or(o.Posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, Finalizer: finalizer, ID: cmp.Or(o.id, cli.ProcessName()), Every: o.Every, TopicsEvery: o.Every, Now: o.Now, Log: log, Registerer: reg}
 	if books != nil {
 		options.Ledger = books
 	}

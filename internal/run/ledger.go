@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 	"rankcache/ledger"
 	ledgerhistory "rankcache/ledger/history"
 	"rankcache/ledger/reads"
-	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
 
@@ -61,14 +58,8 @@ share one consumer group. It makes its tables itself, unless --database-check is
 		Example: `  rankcache ledger --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database
   rankcache ledger check --database-file /run/secrets/database --board money:7`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			hup := cli.CatchHangups()
-			if err := o.Load(cmd); err != nil {
-				return err
-			}
-			return Ledger(cmd.Context(), o, hup, cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error { return Ledger(cmd.Context(), o, log) })
 	o.Register(cmd.Flags())
 	cmd.AddCommand(newLedgerCheckCommand(), newLedgerMigrateCommand())
 	return cmd
@@ -129,7 +120,7 @@ func newLedger(o *LedgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &ledgerProcess{options: o, log: o.Recorded(log), registry: cli.NewRegistry(), database: health.NewNeed(cli.AnswerLasts)}
+	l := &ledgerProcess{options: o, log: log, registry: cli.NewRegistry(), database: health.NewNeed(cli.AnswerLasts)}
 	l.registry.MustRegister(health.Needs{cli.ServiceDatabase: l.database})
 	if l.store, err = cli.OpenDatabase(o.database); err != nil {
 		return nil, err
@@ -153,9 +144,7 @@ func newLedger(o *LedgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 	o := l.options
 	l.store.Orders = ledger.NewRedisOrders(l.redis, o.Names)
-	kafka := map[string]string{"bootstrap.servers": o.Kafka}
-	maps.Copy(kafka, o.KafkaKeys)
-	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: kafka, KafkaLogin: o.KafkaLogin(l.log), Group: o.group, Topic: o.Names.Ledger, Commands: o.Names.Commands,
+	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(l.log), Group: o.group, Topic: o.Names.Ledger, Commands: o.Names.Commands,
 		Check: o.check, ServeReads: o.reads, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
 	if err != nil {
 		return cli.Usagef("%w", err)
@@ -195,19 +184,12 @@ func (l *ledgerProcess) settled(ctx context.Context) error {
 }
 
 // Ledger runs the ledger until ctx is done.
-func Ledger(ctx context.Context, o *LedgerOptions, hup cli.Hangups, stderr io.Writer) error {
-	log, err := o.Logger(stderr)
-	if err != nil {
-		return err
-	}
-	origin.LogTo(log)
+func Ledger(ctx context.Context, o *LedgerOptions, log *slog.Logger) error {
 	l, err := newLedger(o, log)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	log = l.log
-	go hup.Reload(ctx, log, o.Secrets)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.ledger.Run(ctx) })
 	group.Go(func() error { return l.needs.Run(ctx) })

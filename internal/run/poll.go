@@ -2,7 +2,7 @@ package run
 
 import (
 	"context"
-	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,7 +11,6 @@ import (
 	"rankcache/internal/cli"
 	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
-	"rankcache/origin"
 )
 
 // defaultPollHealth is the health port of rankcache poll.
@@ -35,14 +34,8 @@ through Redis. A lease elects one poller however many run. With this command
 running, sidecars need no cloud credentials: give them --hot-source none.`,
 		Example: "  rankcache poll --redis redis://redis:6379 --tencent-instance crs-1234abcd --tencent-region ap-guangzhou",
 		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			hup := cli.CatchHangups()
-			if err := o.Load(cmd); err != nil {
-				return err
-			}
-			return Poll(cmd.Context(), o, hup, cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error { return Poll(cmd.Context(), o, log) })
 	o.Register(cmd.Flags())
 	return cmd
 }
@@ -55,13 +48,7 @@ func (o *PollOptions) Register(flags *pflag.FlagSet) {
 }
 
 // Poll runs the poller until ctx is done.
-func Poll(ctx context.Context, o *PollOptions, hup cli.Hangups, stderr io.Writer) error {
-	log, err := o.Logger(stderr)
-	if err != nil {
-		return err
-	}
-	log = o.Recorded(log)
-	origin.LogTo(log)
+func Poll(ctx context.Context, o *PollOptions, log *slog.Logger) error {
 	client, err := o.DialRedis()
 	if err != nil {
 		return err
@@ -89,7 +76,6 @@ func Poll(ctx context.Context, o *PollOptions, hup cli.Hangups, stderr io.Writer
 	for _, l := range listeners {
 		group.Go(func() error { return httpserve.Serve(ctx, l, port, o.Probes(nil), log) })
 	}
-	go hup.Reload(ctx, log, o.Secrets)
 	log.Info("polling", "health", listeners.Addr("health"), "source", o.poll.Source, "key", o.Names.HotKey(o.poll.VerdictInstance()), "version", cli.Version)
 	return group.Wait()
 }

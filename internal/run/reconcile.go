@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -24,7 +23,6 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/ledger"
 	"rankcache/ledger/reconcile"
-	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 	"rankcache/writer"
 )
@@ -74,14 +72,10 @@ Exit codes of --once: 0 both are the same, 1 failed, 2 bad flag, 3 something dif
       --books-file /run/secrets/books --books-query-file books.sql
   rankcache reconcile --once --since 24h --dry-run -o json --books-file /run/secrets/books --books-query-file books.sql`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			hup := cli.CatchHangups()
-			if err := o.Load(cmd); err != nil {
-				return err
-			}
-			return Reconcile(cmd.Context(), o, hup, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error {
+		return Reconcile(cmd.Context(), o, log, cmd.OutOrStdout())
+	})
 	o.Register(cmd.Flags())
 	return cmd
 }
@@ -99,9 +93,7 @@ func (o *ReconcileOptions) Register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.since, "since", 10*time.Minute, "how far back --once goes")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "post nothing")
 	flags.IntVar(&o.most, "most", 1000, "differences of each kind that the report of --once lists")
-	for _, name := range []string{"once", "since", "dry-run", "most"} {
-		cli.MarkTyped(flags, name)
-	}
+	cli.MarkTyped(flags, "once", "since", "dry-run", "most")
 	o.output = cli.OutputFlag(flags, "text")
 }
 
@@ -155,9 +147,7 @@ func newReconciling(o *ReconcileOptions, log *slog.Logger) (*reconciling, error)
 		return r, err
 	}
 	store.Orders = ledger.NewRedisOrders(r.redis, o.Names)
-	kafka := map[string]string{"bootstrap.servers": o.Kafka}
-	maps.Copy(kafka, o.KafkaKeys)
-	if r.poster, err = ledger.NewPoster(kafka, o.Names.Commands, log); err != nil {
+	if r.poster, err = ledger.NewPoster(o.KafkaSettings(), o.Names.Commands, log); err != nil {
 		return r, cli.Usagef("%w", err)
 	}
 	if !o.dryRun {
@@ -187,19 +177,12 @@ func (r *reconciling) reached(ctx context.Context) error {
 }
 
 // Reconcile compares once, or until ctx is done.
-func Reconcile(ctx context.Context, o *ReconcileOptions, hup cli.Hangups, stdout, stderr io.Writer) error {
-	log, err := o.Logger(stderr)
-	if err != nil {
-		return err
-	}
-	log = o.Recorded(log)
-	origin.LogTo(log)
+func Reconcile(ctx context.Context, o *ReconcileOptions, log *slog.Logger, stdout io.Writer) error {
 	r, err := newReconciling(o, log)
 	defer r.close()
 	if err != nil {
 		return err
 	}
-	go hup.Reload(ctx, log, o.Secrets)
 	if login := o.KafkaLogin(log); login != nil {
 		go login(ctx, r.poster.Login)
 	}

@@ -2,9 +2,7 @@ package run
 
 import (
 	"context"
-	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"time"
 
@@ -67,14 +65,8 @@ you like: they share one consumer group.`,
   curl -H 'Content-Type: application/json' \
     -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			hup := cli.CatchHangups()
-			if err := o.Load(cmd); err != nil {
-				return err
-			}
-			return Write(cmd.Context(), o, hup, cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error { return Write(cmd.Context(), o, log) })
 	o.Register(cmd.Flags())
 	return cmd
 }
@@ -107,17 +99,11 @@ func (o *WriteOptions) Register(flags *pflag.FlagSet) {
 }
 
 // Write runs the write side until ctx is done and everything has ended.
-func Write(ctx context.Context, o *WriteOptions, hup cli.Hangups, stderr io.Writer) error {
-	log, err := o.Logger(stderr)
-	if err != nil {
-		return err
-	}
-	origin.LogTo(log)
+func Write(ctx context.Context, o *WriteOptions, log *slog.Logger) error {
 	w, err := newWriter(o, log)
 	if err != nil {
 		return err
 	}
-	go hup.Reload(ctx, log, o.Secrets)
 	return w.run(ctx)
 }
 
@@ -137,7 +123,7 @@ type Writer struct {
 
 // newWriter builds every part and opens the listeners. It starts nothing.
 func newWriter(o *WriteOptions, log *slog.Logger) (*Writer, error) {
-	w := &Writer{options: o, log: o.Recorded(log), registry: cli.NewRegistry()}
+	w := &Writer{options: o, log: log, registry: cli.NewRegistry()}
 	var err error
 	if w.redis, err = o.DialRedis(); err != nil {
 		return nil, err
@@ -168,13 +154,11 @@ func (w *Writer) build() (err error) {
 	if err := w.tokens.check(); err != nil {
 		return err
 	}
-	kafka := map[string]string{"bootstrap.servers": o.Kafka}
-	maps.Copy(kafka, o.KafkaKeys)
 	started := time.Now()
 	process := func() any {
 		return writerProcess{w.ready.Now().State, cli.Version, int(time.Since(started).Seconds()), w.Rooms.Status()}
 	}
-	w.writer, err = writer.New(writer.Options{Redis: w.redis, Process: process, Names: o.Names, Tiers: w.Rooms, Kafka: kafka, KafkaLogin: o.KafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
+	w.writer, err = writer.New(writer.Options{Redis: w.redis, Process: process, Names: o.Names, Tiers: w.Rooms, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
 		PublishAll: o.publishAll, LedgerAll: o.ledger == ledgerAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, Topics: o.topics, Log: log, Registerer: w.registry})
 	if err != nil {
 		return cli.Usagef("%w", err)
@@ -288,5 +272,5 @@ func NewWriter(args []string, parseRooms func([]byte) (*rooms.File, error), log 
 	}
 	o.Secrets.LogTo(log)
 	o.ParseRooms = parseRooms
-	return newWriter(o, log)
+	return newWriter(o, o.Recorded(log))
 }

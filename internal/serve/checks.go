@@ -62,7 +62,6 @@ func (o *Options) Dependencies(roles []string, timeout time.Duration, database *
 }
 
 func newTargets(o *Options, roles []string, timeout time.Duration, database *cli.Secret) (*targets, error) {
-	origin.LogTo(slog.New(slog.DiscardHandler)) // the checks report the clients' errors
 	t := &targets{Options: o, roles: roles}
 	// A slow answer is a success: the check's deadline bounds it.
 	o.RedisTimeout = max(o.RedisTimeout, timeout)

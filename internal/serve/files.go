@@ -2,14 +2,12 @@ package serve
 
 import (
 	"errors"
-	"iter"
 	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
-	"rankcache"
 	"rankcache/internal/cli"
 	"rankcache/replay"
 	"rankcache/replay/files"
@@ -57,16 +55,4 @@ func tryWriting(dir string) error {
 		return err
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
-}
-
-// keptBoards gives the replay the files of its boards.
-type keptBoards struct{ *files.Store }
-
-func (k keptBoards) Save(s replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
-	return k.Store.Save(files.Snapshot(s), pieces)
-}
-
-func (k keptBoards) Load(id rankcache.BoardID) (replay.Saved, []rankcache.Entry, error) {
-	s, entries, err := k.Store.Load(id)
-	return replay.Saved(s), entries, err
 }

@@ -2,7 +2,7 @@ package serve
 
 import (
 	"context"
-	"io"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,7 +10,6 @@ import (
 
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
-	"rankcache/origin"
 	"rankcache/replay"
 )
 
@@ -64,14 +63,8 @@ start, they are answered from, with their honest age.`,
   rankcache serve --redis 'rediss://app:secret@node1:6379?addr=node2:6379' --redis-mode cluster \
       --kafka.security.protocol=sasl_ssl --kafka.sasl.username=app`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			hup := cli.CatchHangups()
-			if err := o.Load(cmd); err != nil {
-				return err
-			}
-			return Run(cmd.Context(), o, hup, cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error { return Run(cmd.Context(), o, log) })
 	o.Register(cmd.Flags())
 	return cmd
 }
@@ -118,12 +111,7 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 }
 
 // Run runs the sidecar until ctx is done and everything has ended.
-func Run(ctx context.Context, o *Options, hup cli.Hangups, stderr io.Writer) error {
-	log, err := o.Logger(stderr)
-	if err != nil {
-		return err
-	}
-	origin.LogTo(log)
+func Run(ctx context.Context, o *Options, log *slog.Logger) error {
 	if err := o.snapshots.check(); err != nil {
 		return err
 	}
@@ -132,6 +120,5 @@ func Run(ctx context.Context, o *Options, hup cli.Hangups, stderr io.Writer) err
 		return err
 	}
 	defer s.close()
-	go hup.Reload(ctx, log, o.Secrets)
 	return s.run(ctx)
 }

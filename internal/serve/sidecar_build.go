@@ -31,9 +31,8 @@ import (
 // newSidecar builds every part and opens the listeners, so that a bad setting
 // or a port in use is an error at once. It starts nothing.
 func newSidecar(o *Options, log *slog.Logger) (*Sidecar, error) {
-	s := &Sidecar{options: o, started: time.Now(), Registry: cli.NewRegistry()}
+	s := &Sidecar{options: o, started: time.Now(), log: log, Registry: cli.NewRegistry()}
 	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
-	s.log = o.Recorded(log)
 	s.history = &metricHistory{from: s.Registry}
 	s.parts = append(s.parts, s.history)
 	callWatch{s}.buildDependencies()
@@ -82,7 +81,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	}
 	var files replay.Files // a nil *Store in it would not be nil
 	if s.kept != nil {
-		files = keptBoards{s.kept}
+		files = s.kept
 	}
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
@@ -259,5 +258,5 @@ func NewSidecar(args []string, parseRooms func([]byte) (*rooms.File, error), log
 	}
 	o.Secrets.LogTo(log)
 	o.ParseRooms = parseRooms
-	return newSidecar(o, log)
+	return newSidecar(o, o.Recorded(log))
 }

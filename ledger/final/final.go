@@ -25,7 +25,6 @@ var ErrBehind = errors.New("the ledger is not level with Redis")
 
 // Origin reads boards from Redis.
 type Origin interface {
-	Meta(ctx context.Context, b rankcache.BoardID) (meta wire.Meta, found bool, err error)
 	Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
 }
 

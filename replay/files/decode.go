@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"rankcache"
+	"rankcache/replay"
 )
 
 // minMemberBytes is the least number of bytes that a member takes in a file.
@@ -23,43 +24,43 @@ type decoder struct {
 }
 
 // decode reads a file of size bytes to its end.
-func decode(r io.Reader, size int64) (Snapshot, []rankcache.Entry, error) {
+func decode(r io.Reader, size int64) (replay.Saved, []rankcache.Entry, error) {
 	d := &decoder{in: bufio.NewReaderSize(r, blockBytes)}
 	s, err := d.header()
 	if err != nil {
-		return Snapshot{}, nil, err
+		return replay.Saved{}, nil, err
 	}
 	if int64(s.Members) > size/minMemberBytes {
-		return Snapshot{}, nil, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, size, s.Members)
+		return replay.Saved{}, nil, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, size, s.Members)
 	}
 	entries := make([]rankcache.Entry, 0, s.Members)
 	for more := true; more; {
 		if entries, more, err = d.block(entries); err != nil {
-			return Snapshot{}, nil, err
+			return replay.Saved{}, nil, err
 		}
 	}
 	if len(entries) != s.Members {
-		return Snapshot{}, nil, fmt.Errorf("%w: %d members, %d in the header", ErrCorrupt, len(entries), s.Members)
+		return replay.Saved{}, nil, fmt.Errorf("%w: %d members, %d in the header", ErrCorrupt, len(entries), s.Members)
 	}
 	return s, entries, nil
 }
 
-func (d *decoder) header() (Snapshot, error) {
+func (d *decoder) header() (replay.Saved, error) {
 	head, err := d.read(len(magic) + 8)
 	switch {
 	case errors.Is(err, ErrTruncated):
-		return Snapshot{}, fmt.Errorf("%w: no header", err)
+		return replay.Saved{}, fmt.Errorf("%w: no header", err)
 	case err != nil:
-		return Snapshot{}, err
+		return replay.Saved{}, err
 	case string(head[:len(magic)]) != magic:
-		return Snapshot{}, fmt.Errorf("%w: unknown format", ErrForeign)
+		return replay.Saved{}, fmt.Errorf("%w: unknown format", ErrForeign)
 	}
 	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != version {
-		return Snapshot{}, fmt.Errorf("%w: %d, want %d", ErrVersion, v, version)
+		return replay.Saved{}, fmt.Errorf("%w: %d, want %d", ErrVersion, v, version)
 	}
 	body, err := d.part(binary.LittleEndian.Uint32(head[len(magic)+4:]), maxHeader)
 	if err != nil {
-		return Snapshot{}, err
+		return replay.Saved{}, err
 	}
 	return parseHeader(body)
 }

@@ -30,7 +30,7 @@
 //
 // # Words
 //
-//	snapshot  the header of a file: board, seq, times, place in the log
+//	saved     the header of a file: board, seq, times, place in the log
 //	seq       count of the board's applied changes
 //	block     members that share a length and a checksum
 //	part      header, block or trailer: bytes followed by a checksum

@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"rankcache"
+	"rankcache/replay"
 )
 
 const (
@@ -34,7 +35,7 @@ type encoder struct {
 }
 
 // encode writes a file to w.
-func encode(w io.Writer, s *Snapshot, pieces iter.Seq[[]rankcache.Entry]) error {
+func encode(w io.Writer, s *replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
 	e := &encoder{out: bufio.NewWriterSize(w, blockBytes), block: make([]byte, 0, blockBytes+1024)}
 	e.header(s)
 	for piece := range pieces {
@@ -48,7 +49,7 @@ func encode(w io.Writer, s *Snapshot, pieces iter.Seq[[]rankcache.Entry]) error 
 	return e.finish(s.Members)
 }
 
-func (e *encoder) header(s *Snapshot) {
+func (e *encoder) header(s *replay.Saved) {
 	body := appendHeader(nil, s)
 	head := binary.LittleEndian.AppendUint32([]byte(magic), version)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(body)))

@@ -8,26 +8,8 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/replay"
 )
-
-// Snapshot is the header of a file: the state that its members belong to.
-type Snapshot struct {
-	Board rankcache.BoardID
-	// Total names what the seq counts, as the caller of Save defines it.
-	Total string
-	// State is that of the members. Without a sum they include every update up to its
-	// seq, and perhaps later ones.
-	rankcache.State
-	Members int
-	// TakenAt is the time of the state in the file.
-	TakenAt time.Time
-	// CurrentAt is when the board was last known to equal the origin.
-	CurrentAt time.Time
-	// Topic and TopicID name the board's log. Reading continues at Offsets, one per
-	// partition: no update later than Seq is before them.
-	Topic, TopicID string
-	Offsets        []int64
-}
 
 const (
 	magic   = "RANKLAST"
@@ -40,7 +22,7 @@ const (
 	maxMembers    = 1 << 28
 )
 
-func appendHeader(dst []byte, s *Snapshot) []byte {
+func appendHeader(dst []byte, s *replay.Saved) []byte {
 	dst = appendText(dst, string(s.Board))
 	dst = appendText(dst, s.Total)
 	dst = appendState(dst, s.State)
@@ -78,9 +60,9 @@ func appendTime(dst []byte, t time.Time) []byte {
 }
 
 // parseHeader is the inverse of appendHeader.
-func parseHeader(body []byte) (Snapshot, error) {
+func parseHeader(body []byte) (replay.Saved, error) {
 	c := cursor{rest: body}
-	s := Snapshot{
+	s := replay.Saved{
 		Board: rankcache.BoardID(c.text(rankcache.MaxBoardLen)), Total: c.text(maxName),
 		State: c.state(), Members: int(c.upTo(maxMembers)), TakenAt: c.time(), CurrentAt: c.time(),
 		Topic: c.text(maxName), TopicID: c.text(maxName),
@@ -90,10 +72,10 @@ func parseHeader(body []byte) (Snapshot, error) {
 		s.Offsets[i] = c.int()
 	}
 	if c.bad || len(c.rest) > 0 {
-		return Snapshot{}, fmt.Errorf("%w: malformed header", ErrCorrupt)
+		return replay.Saved{}, fmt.Errorf("%w: malformed header", ErrCorrupt)
 	}
 	if err := s.Board.Check(); err != nil {
-		return Snapshot{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return replay.Saved{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return s, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/metric"
+	"rankcache/replay"
 )
 
 // Endings of the store's file names. Other files in the folder are not touched.
@@ -45,7 +46,7 @@ func New(dir string, reg prometheus.Registerer) (*Store, error) {
 // Save replaces the file of a board. When it returns nil, the file survives a
 // crash of the machine; when it returns an error, the previous file is unchanged.
 // Nothing of pieces is kept.
-func (s *Store) Save(snap Snapshot, pieces iter.Seq[[]rankcache.Entry]) error {
+func (s *Store) Save(snap replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
 	begin := time.Now()
 	err := s.save(&snap, pieces)
 	s.metrics.saves.WithLabelValues(kind(err)).Inc()
@@ -56,7 +57,7 @@ func (s *Store) Save(snap Snapshot, pieces iter.Seq[[]rankcache.Entry]) error {
 	return nil
 }
 
-func (s *Store) save(snap *Snapshot, pieces iter.Seq[[]rankcache.Entry]) error {
+func (s *Store) save(snap *replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
 	if err := snap.Board.Check(); err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func syncDir(dir string) error {
 // Load returns the last saved state of a board. The error wraps fs.ErrNotExist if
 // there is none, or one of this package's if the file can't be used; a damaged file
 // is renamed to end in .bad.
-func (s *Store) Load(board rankcache.BoardID) (Snapshot, []rankcache.Entry, error) {
+func (s *Store) Load(board rankcache.BoardID) (replay.Saved, []rankcache.Entry, error) {
 	snap, entries, err := s.load(board)
 	s.metrics.loads.WithLabelValues(kind(err)).Inc()
 	if err == nil {
@@ -121,26 +122,26 @@ func (s *Store) Load(board rankcache.BoardID) (Snapshot, []rankcache.Entry, erro
 	if err = fmt.Errorf("load board %s from %s: %w", board, s.dir, err); damaged(err) {
 		err = errors.Join(err, os.Rename(s.path(board), s.path(board)+badEnding))
 	}
-	return Snapshot{}, nil, err
+	return replay.Saved{}, nil, err
 }
 
-func (s *Store) load(board rankcache.BoardID) (Snapshot, []rankcache.Entry, error) {
+func (s *Store) load(board rankcache.BoardID) (replay.Saved, []rankcache.Entry, error) {
 	if err := board.Check(); err != nil {
-		return Snapshot{}, nil, err
+		return replay.Saved{}, nil, err
 	}
 	s.temps.Do(s.removeTemps)
 	file, err := os.Open(s.path(board))
 	if err != nil {
-		return Snapshot{}, nil, err
+		return replay.Saved{}, nil, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return Snapshot{}, nil, err
+		return replay.Saved{}, nil, err
 	}
 	snap, entries, err := decode(file, info.Size())
 	if err == nil && snap.Board != board {
-		return Snapshot{}, nil, fmt.Errorf("%w: it is of board %s", ErrForeign, snap.Board)
+		return replay.Saved{}, nil, fmt.Errorf("%w: it is of board %s", ErrForeign, snap.Board)
 	}
 	return snap, entries, err
 }
@@ -202,36 +203,36 @@ func (s *Store) path(board rankcache.BoardID) string {
 // ReadHeader returns the header of a board's file, and the mean length of its members'
 // ids in bytes, computed from the file's size. The rest of the file is not read, so
 // Load may still refuse it. The errors are those of Load.
-func (s *Store) ReadHeader(board rankcache.BoardID) (Snapshot, int, error) {
+func (s *Store) ReadHeader(board rankcache.BoardID) (replay.Saved, int, error) {
 	snap, idBytes, err := s.readHeader(board)
 	if err != nil {
-		return Snapshot{}, 0, fmt.Errorf("size of board %s from %s: %w", board, s.dir, err)
+		return replay.Saved{}, 0, fmt.Errorf("size of board %s from %s: %w", board, s.dir, err)
 	}
 	return snap, idBytes, nil
 }
 
-func (s *Store) readHeader(board rankcache.BoardID) (Snapshot, int, error) {
+func (s *Store) readHeader(board rankcache.BoardID) (replay.Saved, int, error) {
 	if err := board.Check(); err != nil {
-		return Snapshot{}, 0, err
+		return replay.Saved{}, 0, err
 	}
 	file, err := os.Open(s.path(board))
 	if err != nil {
-		return Snapshot{}, 0, err
+		return replay.Saved{}, 0, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return Snapshot{}, 0, err
+		return replay.Saved{}, 0, err
 	}
 	d := &decoder{in: bufio.NewReader(file)}
 	snap, err := d.header()
 	switch {
 	case err != nil:
-		return Snapshot{}, 0, err
+		return replay.Saved{}, 0, err
 	case snap.Board != board:
-		return Snapshot{}, 0, fmt.Errorf("%w: it is of board %s", ErrForeign, snap.Board)
+		return replay.Saved{}, 0, fmt.Errorf("%w: it is of board %s", ErrForeign, snap.Board)
 	case int64(snap.Members) > info.Size()/minMemberBytes:
-		return Snapshot{}, 0, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, info.Size(), snap.Members)
+		return replay.Saved{}, 0, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, info.Size(), snap.Members)
 	case snap.Members == 0:
 		return snap, 0, nil
 	}

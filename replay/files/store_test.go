@@ -21,10 +21,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
+	"rankcache/replay"
 )
 
-// sample returns a snapshot with its members, whose ids are of all lengths.
-func sample(members int) (Snapshot, []rankcache.Entry) {
+// sample returns a header with its members, whose ids are of all lengths.
+func sample(members int) (replay.Saved, []rankcache.Entry) {
 	entries := make([]rankcache.Entry, members)
 	for i := range entries {
 		id := fmt.Sprint(1_000_000 + i)
@@ -34,7 +35,7 @@ func sample(members int) (Snapshot, []rankcache.Entry) {
 		entries[i] = rankcache.Entry{Member: id, Score: float64(members-i) / 3}
 	}
 	at := time.Unix(1_760_000_000, 123)
-	return Snapshot{Board: "1_2:3", Total: "seq", State: rankcache.State{Run: 5, Seq: 917, Sum: 77, HasSum: true}, Members: members, TakenAt: at, CurrentAt: at.Add(-time.Second),
+	return replay.Saved{Board: "1_2:3", Total: "seq", State: rankcache.State{Run: 5, Seq: 917, Sum: 77, HasSum: true}, Members: members, TakenAt: at, CurrentAt: at.Add(-time.Second),
 		Topic: "update_cache_1_2.3", TopicID: "3xnQ", Offsets: []int64{5, 0, 1 << 40}}, entries
 }
 
@@ -364,7 +365,7 @@ func TestReadHeaderReturnsTheSize(t *testing.T) {
 		for i := range entries {
 			entries[i] = rankcache.Entry{Member: fmt.Sprintf("%020d", i), Score: float64(-i)}
 		}
-		if err := s.Save(Snapshot{Board: "b", Members: members, TakenAt: time.Now()}, inPieces(entries)); err != nil {
+		if err := s.Save(replay.Saved{Board: "b", Members: members, TakenAt: time.Now()}, inPieces(entries)); err != nil {
 			t.Fatal(err)
 		}
 		snap, idBytes, err := s.ReadHeader("b")
