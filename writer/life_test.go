@@ -46,15 +46,26 @@ func TestLifeCountsFromTheLastChange(t *testing.T) {
 	}
 }
 
-// What changes nothing has no board live longer.
+// What changes nothing has no board live longer, also when the orders have turned meanwhile; the next
+// change does.
 func TestRepeatsDoNotExtendTheLife(t *testing.T) {
-	h := quiet(t, func(o *Options) { o.BoardLife = 10 * time.Minute })
-	h.at0(h.at)
-	h.do1(t, h.command("o1", "a"))
-	before := h.client.PExpireTime(t.Context(), string(h.board)).Val()
-	h.at0(h.at + 9*time.Minute.Milliseconds())
-	equal(t, "repeat", h.do1(t, h.command("o1", "a")).Duplicate, true)
-	equal(t, "expires", h.client.PExpireTime(t.Context(), string(h.board)).Val(), before)
+	for name, begin := range map[string]time.Duration{"within a turn": 0, "over a turn": -time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			const life = 10 * time.Minute
+			h := quiet(t, func(o *Options) { o.BoardLife = life })
+			span := (DefaultOrderLife + 2*time.Minute).Milliseconds()
+			h.at = (h.at/span+1)*span + begin.Milliseconds()
+			h.at0(h.at)
+			h.do1(t, h.command("o1", "a"))
+			turn, ends := h.meta(t).Turn, h.expiry(t, rules{})
+			h.at0(h.at + 9*time.Minute.Milliseconds())
+			equal(t, "repeat", h.do1(t, h.command("o1", "a")).Duplicate, true)
+			equal(t, "turned", h.meta(t).Turn > turn, begin < 0)
+			equal(t, "expires", h.expiry(t, rules{}), ends)
+			h.do1(t, h.command("o2", "a"))
+			h.checkLife(t, rules{}, life)
+		})
+	}
 }
 
 // A change gives a board the life that is set now: an expiry of another setting, or of an
@@ -116,19 +127,26 @@ func TestReadoptionKeepsTheLife(t *testing.T) {
 // little later; 0 means never.
 func (h *fixture) checkLife(t *testing.T, r rules, life time.Duration) {
 	t.Helper()
-	var want time.Duration // of the first key
+	ends := h.expiry(t, r)
+	left := time.UnixMilli(ends.Milliseconds()).Sub(h.applier.now())
+	if life == 0 && ends != -1 || life > 0 && (left < life || left > life+life/8+time.Second) {
+		t.Errorf("the board lives %v (%d), want %v", left, ends, life)
+	}
+}
+
+// expiry returns when all keys of the board expire, since 1970, and fails unless they do so together,
+// when the meta says.
+func (h *fixture) expiry(t *testing.T, r rules) (first time.Duration) {
+	t.Helper()
 	for i, key := range h.applier.allKeys(h.board, &r) {
 		ends := h.client.PExpireTime(t.Context(), key).Val()
 		if i == 0 {
-			want = ends
+			first = ends
 		}
-		if ends != want {
-			t.Errorf("%s expires at %v, the board at %v", key, ends, want)
+		if ends != first {
+			t.Errorf("%s expires at %v, the board at %v", key, ends, first)
 		}
 	}
-	left := time.UnixMilli(want.Milliseconds()).Sub(h.applier.now())
-	if life == 0 && want != -1 || life > 0 && (left < life || left > life+life/8+time.Second) {
-		t.Errorf("the board lives %v (%d), want %v", left, want, life)
-	}
-	equal(t, "expiry in the meta", int64(h.meta(t).Expires), max(0, want.Milliseconds()))
+	equal(t, "expiry in the meta", int64(h.meta(t).Expires), max(0, first.Milliseconds()))
+	return first
 }

@@ -51,9 +51,11 @@ elseif keep == 0 and call('PTTL', KEYS[1]) >= 0 then
   expires = finish
 end
 now, before = math.max(now, last), expires
-if finish == 0 and keep == 0 then
+local current = math.floor(now / (life * 1000 + 120000))
+local turns = meta and current > turn -- a repeat may be what turns the orders: a change comes here again for the life
+if finish == 0 and keep == 0 and not turns then
   expires = 0
-elseif finish == 0 and keep > 0 and expires < now + keep then
+elseif finish == 0 and keep > 0 and expires < now + keep and not turns then
   expires = now + keep + math.floor(keep / 8) + 1000 -- so that not each change extends it
 end
 if again ~= '' and again ~= string.format('%.0f', run) then
@@ -61,9 +63,9 @@ if again ~= '' and again ~= string.format('%.0f', run) then
 end
 
 -- Which sets begin anew, which hashes are missing.
-local current, fresh, fullest, missing = math.floor(now / (life * 1000 + 120000)), {}, 0, {}
+local fresh, fullest, missing = {}, 0, {}
 for set = 0, 1 do
-  local begins = meta and current > turn and (set == current % 2 or current > turn + 1)
+  local begins = turns and (set == current % 2 or current > turn + 1)
   for _, key in ipairs(sets[set]) do
     fullest = math.max(fullest, call('HLEN', key) - 1)
     if begins then
