@@ -36,6 +36,7 @@ fmt: ## format the sources
 	gofmt -w .
 
 bench: build ## run all benchmarks, some 20 minutes; nginx is a row if it is installed
+	-scripts/setup.sh h2load
 	go test -run '^$$' -bench . ./localboard
 	bin/rankcache-lab bench replay
 	bin/rankcache-lab bench hot

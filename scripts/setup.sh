@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Gets what the tests and the demo need besides Go and a C compiler: redis-server, PostgreSQL with PgBouncer and MariaDB, Java 17 or newer, the jars of a Kafka broker,
 # Chromium, in which the operator's page is tested, the generator of a Python client, with which the OpenAPI document is, and
-# clients of Redis and a Valkey, with which the RESP listener is.
+# clients of Redis and a Valkey, with which the RESP listener is, and h2load, with which rankcache-lab measures.
 #
 #   scripts/setup.sh                       all of it
-#   scripts/setup.sh redis|sql|kafka|chromium|python-client|clients  one of them
+#   scripts/setup.sh redis|h2load|sql|kafka|chromium|python-client|clients  one of them
 #   scripts/setup.sh musl                  what a static build takes besides (scripts/static.sh)
 #   scripts/setup.sh arm64                 a C compiler for arm64 (scripts/platforms.sh)
 #   scripts/setup.sh zig                   one for arm64 with musl (scripts/release.sh)
@@ -47,6 +47,11 @@ apt_install() {
 setup_redis() {
   have redis-server || apt_install redis-server || true
   have redis-server || lacks redis-server 'install it by hand or check that apt-get reaches its packages'
+}
+
+setup_h2load() {
+  have h2load || apt_install nghttp2-client || true
+  have h2load || lacks h2load 'install the package nghttp2-client by hand or check that apt-get reaches its packages'
 }
 
 # The packages would start services of their own, which nothing here uses: the tests start theirs on free ports. A policy that
@@ -199,6 +204,7 @@ fetch_clients() {
 
 case "${1:-all}" in
   redis) setup_redis ;;
+  h2load) setup_h2load ;;
   sql) setup_sql ;;
   kafka) setup_java; setup_jars ;;
   musl) setup_musl ;;
@@ -207,8 +213,8 @@ case "${1:-all}" in
   chromium) setup_chromium ;;
   python-client) setup_python_client ;;
   clients) setup_clients ;;
-  all) setup_redis; setup_sql; setup_java; setup_jars; setup_chromium; setup_curl; setup_python_client; setup_clients ;;
-  *) say "unknown part '$1': redis, sql, kafka, chromium, python-client, clients, musl, arm64 or zig" >&2; exit 2 ;;
+  all) setup_redis; setup_h2load; setup_sql; setup_java; setup_jars; setup_chromium; setup_curl; setup_python_client; setup_clients ;;
+  *) say "unknown part '$1': redis, h2load, sql, kafka, chromium, python-client, clients, musl, arm64 or zig" >&2; exit 2 ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then

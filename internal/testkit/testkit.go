@@ -124,6 +124,12 @@ func orSkip(t testing.TB, err error) {
 	t.Skip(err)
 }
 
+// Need skips t for err as for a server that is not installed.
+func Need(t testing.TB, err error) {
+	t.Helper()
+	orSkip(t, err)
+}
+
 // checkMissing fails t unless err reports that a server is not installed and the tests may do without.
 func checkMissing(t testing.TB, err error) {
 	t.Helper()

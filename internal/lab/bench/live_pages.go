@@ -60,7 +60,7 @@ are. Some further boards change once in a second or two: their events are first 
 boards of one class, whose updates share a topic.
 
 The sidecar has the last core, everything else the others. GOMAXPROCS is 2, as in a pod with a CPU
-limit of 1. Needs Linux and a redis-server in PATH.`,
+limit of 1. Needs Linux, and redis-server and h2load (Debian's package nghttp2-client) in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
 		Args:    cli.NoArgs,
 	}
@@ -120,7 +120,7 @@ const ownGarbage = 400
 type liveRound struct {
 	busy                       float64 // cores of the sidecar
 	events, readsP95, readsP99 float64 // each second; ms
-	reads, sentLate            int
+	reads                      int
 	quiet, lively              []time.Duration
 }
 
@@ -178,8 +178,8 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 	var events int
 	events, r.quiet, r.lively, err = w.results()
 	r.events = float64(events) / b.window.Seconds()
-	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores, page reads p95 %.2f ms, p99 %.2f ms; %d of %d sent late\n",
-		streams, r.events, r.busy, r.readsP95, r.readsP99, r.sentLate, r.reads)
+	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores, %d page reads, p95 %.2f ms, p99 %.2f ms\n",
+		streams, r.events, r.busy, r.reads, r.readsP95, r.readsP99)
 	stop()
 	if failed := <-changed; !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
@@ -189,24 +189,17 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 
 // readPages reads pages of one board for the window, and sets what was measured meanwhile.
 func (b *liveBench) readPages(ctx context.Context, sidecar int, board rankcache.BoardID, r *liveRound) error {
-	before, err := load.CPU([]int{sidecar})
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	reads, err := load.Run(ctx, load.Config{Target: b.data, Connections: 16, Window: b.window, Rate: b.openBench.rate, Urgent: b.apart,
-		Question: load.Question{Requests: [][]byte{topRequest(board)}, Status: 200}})
+	reads, err := load.Run(ctx, load.Config{Target: b.data, Connections: pacedConnections, Window: b.window, Rate: b.openBench.rate, Question: topOf(board), Pids: []int{sidecar}})
 	if err == nil && reads.Errors > 0 {
 		err = fmt.Errorf("%d reads failed: %w", reads.Errors, reads.Error)
 	}
 	if err != nil {
 		return err
 	}
-	after, err := load.CPU([]int{sidecar})
-	r.busy = (after - before).Seconds() / time.Since(began).Seconds()
+	r.busy = reads.Busy()
 	r.readsP95, r.readsP99 = reads.Percentile(0.95).Seconds()*1000, reads.Percentile(0.99).Seconds()*1000
-	r.reads, r.sentLate = reads.Requests, reads.SentLate
-	return err
+	r.reads = reads.Requests
+	return nil
 }
 
 func (r *liveReport) finish(without, with []liveRound) {

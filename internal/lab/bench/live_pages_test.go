@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"rankcache/internal/cli"
+	"rankcache/internal/lab/load"
 	"rankcache/internal/testkit"
 )
 
 // TestBenchLive is bench live with few boards, for too short to mean anything.
 func TestBenchLive(t *testing.T) {
 	testkit.Redis(t) // skips or fails where there is no redis-server
+	testkit.Need(t, load.Installed("h2load"))
 	t.Setenv(envRunMain, "1")
 	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
 	var out, progress bytes.Buffer
@@ -30,6 +32,7 @@ func TestBenchLive(t *testing.T) {
 
 // TestBenchRPC calls each protocol a few times.
 func TestBenchRPC(t *testing.T) {
+	testkit.Need(t, load.Installed("h2load"))
 	t.Setenv(envRunMain, "1")
 	var out, progress bytes.Buffer
 	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "rpc", "-o", "json", "--rounds", "1", "--calls", "20", "--connections", "2", "--board-members", "2000"}, &out, &progress)

@@ -87,9 +87,9 @@ func newBenchOpenCommand() *cobra.Command {
 rate: while it has nothing else to do; while another process reads the large board's
 log (the control: how late this machine alone makes the answers); while all of many
 small boards are refilled, because Redis has them under a new run; and while a large
-board becomes super-hot, until it is open. A late answer counts from when its read was
-due. The sidecar has the last core, load and servers have the others, and the load goes
-before the servers where that is allowed. Needs Linux and a redis-server in PATH.`,
+board becomes super-hot, until it is open. A read that could not be sent in time counts from
+when it was due. The sidecar has the last core, load and servers have the others. Needs
+Linux, and redis-server and h2load (Debian's package nghttp2-client) in PATH.`,
 		Example: "  rankcache-lab bench open\n  rankcache-lab bench open --members 210000 --rate 500 -o json",
 		Args:    cli.NoArgs,
 	}
@@ -116,11 +116,13 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 	if b.members < 1 || b.boards < 0 || b.rate <= 0 || b.rate > 500 || b.window <= 0 {
 		return nil, cli.Usagef("want --members of 1 or more, --boards of 0 or more, a --rate of at most 500 and a positive --window")
 	}
+	if err := load.Installed("h2load"); err != nil {
+		return nil, err
+	}
 	if b.dir, err = os.MkdirTemp("", "rankcache-bench"); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(b.dir)
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // the load does not wait for what else this process does
 	sidecarCore, undo, err := b.part()
 	if err != nil {
 		return nil, err
@@ -342,8 +344,7 @@ func (b *openBench) during(ctx context.Context, r *openReport, what string, work
 
 // row measures one window.
 func (b *openBench) row(ctx context.Context, report *openReport, what string, at time.Duration) error {
-	result, err := load.Run(ctx, load.Config{Target: b.data, Connections: 16, Window: b.window, Rate: b.rate, Urgent: b.apart,
-		Question: load.Question{Requests: [][]byte{topRequest(otherBoard)}, Status: 200}})
+	result, err := load.Run(ctx, load.Config{Target: b.data, Connections: pacedConnections, Window: b.window, Rate: b.rate, Question: topOf(otherBoard)})
 	if err == nil && result.Errors > 0 {
 		err = fmt.Errorf("%d reads failed: %w", result.Errors, result.Error)
 	}
@@ -355,14 +356,18 @@ func (b *openBench) row(ctx context.Context, report *openReport, what string, at
 	return nil
 }
 
-func topRequest(id rankcache.BoardID) []byte {
-	return getRequest("/v1/boards/" + string(id) + "/top?limit=50")
+// pacedConnections are few, as each sends at its own time.
+const pacedConnections = 5
+
+func topOf(id rankcache.BoardID) load.Question {
+	return get("/v1/boards/" + string(id) + "/top?limit=50")
 }
 
 // awaitOpen waits until each board is answered from memory, of a run or a later one.
 func (b *openBench) awaitOpen(ctx context.Context, run uint64, ids ...rankcache.BoardID) error {
 	for until := time.Now().Add(openWithin); len(ids) > 0; {
-		resp, body, err := firstReply(b.data, topRequest(ids[0]))
+		q := topOf(ids[0])
+		resp, body, err := load.Ask(b.data, &q)
 		if err == nil && resp.Header.Get("Rankcache-Source") == "local" {
 			if state, err := rankcache.ParseState(resp.Header.Get("Rankcache-State")); err == nil && state.Run >= run {
 				ids = ids[1:]

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"rankcache/internal/cli"
+	"rankcache/internal/lab/load"
 	"rankcache/internal/testkit"
 )
 
 // The bench with small boards: windows of each kind are measured, and no read fails.
 func TestBenchOpenMeasuresUntilOpen(t *testing.T) {
 	testkit.Redis(t) // skips or fails where there is no redis-server
+	testkit.Need(t, load.Installed("h2load"))
 	t.Setenv(envRunMain, "1")
 	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
 	var out, progress bytes.Buffer
@@ -25,7 +27,7 @@ func TestBenchOpenMeasuresUntilOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := report.Rows
-	if report.Kafka != "kfake" || len(rows) <= quietWindows+2 || rows[0].Sidecar != atRest || rows[0].Reads == 0 {
+	if report.Kafka != "kfake" || len(rows) <= quietWindows+2 || rows[0].Sidecar != atRest || !slices.ContainsFunc(rows, func(r openRow) bool { return r.Reads > 0 }) {
 		t.Errorf("%+v", report)
 	}
 	for _, what := range []string{control, refilling, opening} {

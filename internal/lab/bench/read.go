@@ -24,6 +24,9 @@ import (
 //	read_question.go  requests, and whether the first reply is right
 //	read_report.go    the rows; medians, ratios, JSON and table
 //	target*.go        the servers that are programs of ours
+//
+// Of those, fixed body is what is left without a board, sortedset and plain are what people would write instead, and
+// redcon, relay and the bare handler of connect-go are what a page over RESP or RPC costs at least: no package has them.
 
 // readBench is one run.
 type readBench struct {
@@ -62,6 +65,7 @@ const (
 	benchDuration = time.Second // of the closed and of the paced run, each
 	benchConns    = 64
 	benchProfiles = 500_000
+	pacedRate     = 5000 // requests a second at which latencies are measured
 )
 
 func newBenchReadCommand() *cobra.Command {
@@ -71,14 +75,16 @@ func newBenchReadCommand() *cobra.Command {
 		Short: "Measure reads beside a fixed body, nginx, Redis and what people would write instead",
 		Long: `Start real servers on loopback, fill them with the same board, and load them in
 turn, round after round. A round loads each server as fast as it answers (requests/s, CPU
-time of the server's processes for each) and then at half of that rate by a timetable
-(p50, p99, p99.9 from the time when a request was due). With two cores or more the
-servers run on the first and the load on the second.
+time of the server's processes for each) and then at 5,000 requests/s, or half of what it
+answers if that is less (p50, p99, p99.9, over HTTP only). With two cores or more the
+servers run on the first and the load on the second. The load is h2load, and
+redis-benchmark for Redis: where a server is busy for less than 0.9 of a core, the load was
+the limit of requests/s.
 
 Our own rows run with GOMAXPROCS=2, Go's own choice in a container that is limited
 to one core. Updates are applied to the board in the same process, as replay does it
-but without Kafka and decoding. Needs Linux; redis-server and nginx are looked for in
-PATH, and what is missing is listed.`,
+but without Kafka and decoding. Needs Linux and h2load (Debian's package nghttp2-client);
+redis-server and nginx are looked for in PATH, and what is missing is listed.`,
 		Example: `  rankcache-lab bench read
   rankcache-lab bench read -o json > read.json
   rankcache-lab bench read --only 'top50 super-hot|fixed' --rounds 3`,
@@ -108,6 +114,9 @@ func (b *readBench) run(ctx context.Context) (report *readReport, err error) {
 	only, err := regexp.Compile(b.only)
 	if err != nil || b.rounds < 1 || b.duration <= 0 || b.connections < 1 || b.members < 1000 || b.profiles < b.members {
 		return nil, cli.Usagef("want --rounds and --connections of 1 or more, a --duration, 1000 or more --board-members, no fewer --profiles, and --only a regular expression (%v)", err)
+	}
+	if err := load.Installed("h2load"); err != nil {
+		return nil, err
 	}
 	if b.servers, err = newBenchServers(ctx, b); err != nil {
 		return nil, err
@@ -163,7 +172,7 @@ func (b *readBench) newCase(row readSpec, transport string) (*readCase, error) {
 	}
 	c := &readCase{row: row, transport: transport, server: server, target: server.target(transport)}
 	if c.question, err = row.ask(b, c.target); err == nil && row.source != "" {
-		if err := awaitSource(c.target, c.question.Requests[0], row.source); err != nil {
+		if err := awaitSource(c.target, &c.question, row.source); err != nil {
 			return nil, err
 		}
 		c.question, err = row.ask(b, c.target) // a hot board's first answer came from Redis
@@ -194,20 +203,19 @@ func (b *readBench) pin() (undo func(), err error) {
 
 // measure adds one round of one row.
 func (b *readBench) measure(ctx context.Context, c *readCase) error {
-	if err := awaitSource(c.target, c.question.Requests[0], c.row.source); err != nil {
+	if err := awaitSource(c.target, &c.question, c.row.source); err != nil {
 		return err
 	}
 	if err := c.setUpdates(c.row.updates); err != nil {
 		return err
 	}
-	cfg := load.Config{Target: c.target, Question: c.question, Connections: b.connections,
-		Warmup: b.duration / 10, Window: b.duration, Pids: c.server.pids}
+	cfg := load.Config{Target: c.target, Question: c.question, Connections: b.connections, Window: b.duration, Pids: c.server.pids}
 	closed, err := load.Run(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	paced := &load.Result{}
-	if cfg.Rate = closed.Rate() / 2; cfg.Rate > 0 { // else nothing was answered
+	if cfg.Rate = min(closed.Rate()/2, pacedRate, 100*float64(b.connections)); cfg.Rate > 0 && c.question.Command == nil {
 		if paced, err = load.Run(ctx, cfg); err != nil {
 			return err
 		}

@@ -138,7 +138,8 @@ func awaitNginx(ctx context.Context, master int, t load.Target) ([]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
-		_, err := load.Once(t, getRequest("/top50"))
+		q := get("/top50")
+		_, _, err := load.Ask(t, &q)
 		workers := childrenOf(master)
 		if err == nil && len(workers) > 0 {
 			return append(workers, master), nil

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -11,8 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"rankcache"
@@ -23,42 +20,17 @@ import (
 const (
 	manyMembers = 4096 // different members requested in turn
 	batchSize   = 20   // members of one batch
-	// manyTraces is so many requests, each with a trace of its own, that none is the
-	// same as one that a server may remember.
-	manyTraces = 1 << 14
+	// manyDifferent is so many requests that none is the same as one that a server may remember.
+	manyDifferent = 1 << 14
 )
-
-// getRequest composes a GET; fields are whole header lines.
-func getRequest(path string, fields ...string) []byte {
-	return []byte("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(append(fields, ""), "\r\n") + "\r\n")
-}
-
-// firstReply asks once and returns the reply, its body read.
-func firstReply(t load.Target, request []byte) (*http.Response, []byte, error) {
-	raw, err := load.Once(t, request)
-	if err != nil {
-		return nil, nil, err
-	}
-	return parseReply(raw)
-}
-
-func parseReply(raw []byte) (*http.Response, []byte, error) {
-	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	return resp, body, err
-}
 
 const sourceWait = 20 * time.Second // a hot board is promoted within a second or two
 
 // awaitSource waits until the target answers from where it is to be measured: a
 // hot page that was not requested lately has to be read again.
-func awaitSource(t load.Target, request []byte, source string) error {
+func awaitSource(t load.Target, q *load.Question, source string) error {
 	for until := time.Now().Add(sourceWait); source != ""; time.Sleep(10 * time.Millisecond) {
-		resp, body, err := firstReply(t, request)
+		resp, body, err := load.Ask(t, q)
 		if err != nil {
 			return err
 		}
@@ -73,12 +45,17 @@ func awaitSource(t load.Target, request []byte, source string) error {
 	return nil
 }
 
+// get asks for a path and expects status 200; fields are whole header lines.
+func get(path string, fields ...string) load.Question {
+	return load.Question{Paths: []string{path}, Fields: fields, Status: http.StatusOK}
+}
+
 // askPage asks for bytes that stay the same: those that were written down.
 func askPage(path string) func(*readBench, load.Target) (load.Question, error) {
 	return func(b *readBench, t load.Target) (q load.Question, err error) {
-		q = load.Question{Requests: [][]byte{getRequest(path)}, Status: http.StatusOK}
+		q = get(path)
 		want := b.servers.bodies["/"+filepath.Base(path)]
-		_, body, err := firstReply(t, q.Requests[0])
+		_, body, err := load.Ask(t, &q)
 		if err == nil && !bytes.Equal(body, want) {
 			err = fmt.Errorf("answered %d bytes, want the %d of rankcache's page: %.80s", len(body), len(want), body)
 		}
@@ -90,8 +67,8 @@ func askPage(path string) func(*readBench, load.Target) (load.Question, error) {
 // askTop asks for the first n rows.
 func askTop(path string, n int) func(*readBench, load.Target) (load.Question, error) {
 	return func(b *readBench, t load.Target) (load.Question, error) {
-		q := load.Question{Requests: [][]byte{getRequest(path)}, Status: http.StatusOK}
-		_, body, err := firstReply(t, q.Requests[0])
+		q := get(path)
+		_, body, err := load.Ask(t, &q)
 		if err != nil {
 			return q, err
 		}
@@ -100,13 +77,12 @@ func askTop(path string, n int) func(*readBench, load.Target) (load.Question, er
 	}
 }
 
-// askTraced asks for the first 50 rows with other bytes each time, as an app does that
-// traces its requests.
-func askTraced(b *readBench, t load.Target) (load.Question, error) {
+// askDifferent asks for the first 50 rows with other bytes each time, as callers do that trace their requests.
+func askDifferent(b *readBench, t load.Target) (load.Question, error) {
 	q, err := askTop(top50Path, 50)(b, t)
-	q.Requests = make([][]byte, manyTraces)
-	for i := range q.Requests {
-		q.Requests[i] = getRequest(top50Path, fmt.Sprintf("traceparent: 00-%032x-%016x-01", i+1, i+1))
+	q.Paths = make([]string, manyDifferent)
+	for i := range q.Paths {
+		q.Paths[i] = fmt.Sprint(top50Path, "&max_age_ms=", 100_000+i)
 	}
 	return q, err
 }
@@ -130,20 +106,21 @@ func checkRows(body []byte, want []rankcache.Entry) error {
 
 // askNotModified asks with the tag of the page that the caller has.
 func askNotModified(_ *readBench, t load.Target) (q load.Question, err error) {
-	resp, _, err := firstReply(t, getRequest(top50Path))
+	q = get(top50Path)
+	resp, _, err := load.Ask(t, &q)
 	if err != nil {
 		return q, err
 	}
-	q = load.Question{Requests: [][]byte{getRequest(top50Path, "If-None-Match: "+resp.Header.Get("ETag"))}, Status: http.StatusNotModified}
-	if resp, _, err = firstReply(t, q.Requests[0]); err == nil && resp.StatusCode != q.Status {
+	q.Fields, q.Status = []string{"If-None-Match: " + resp.Header.Get("ETag")}, http.StatusNotModified
+	if resp, _, err = load.Ask(t, &q); err == nil && resp.StatusCode != q.Status {
 		err = fmt.Errorf("the first answer has status %d", resp.StatusCode)
 	}
 	return q, err
 }
 
 func askGzip(b *readBench, t load.Target) (load.Question, error) {
-	q := load.Question{Requests: [][]byte{getRequest(top50Path, "Accept-Encoding: gzip")}, Status: http.StatusOK}
-	resp, packed, err := firstReply(t, q.Requests[0])
+	q := get(top50Path, "Accept-Encoding: gzip")
+	resp, packed, err := load.Ask(t, &q)
 	if err != nil {
 		return q, err
 	}
@@ -176,12 +153,9 @@ func someMembers(board int) []string {
 // neighbours.
 func askStandings(query string) func(*readBench, load.Target) (load.Question, error) {
 	return func(b *readBench, t load.Target) (load.Question, error) {
-		q := load.Question{Status: http.StatusOK}
-		for _, member := range someMembers(b.members) {
-			q.Requests = append(q.Requests, getRequest(memberPath+member+query))
-		}
 		best := b.servers.top[0]
-		_, body, err := firstReply(t, getRequest(memberPath+best.Member+query))
+		q := get(memberPath + best.Member + query)
+		_, body, err := load.Ask(t, &q)
 		if err != nil {
 			return q, err
 		}
@@ -189,35 +163,27 @@ func askStandings(query string) func(*readBench, load.Target) (load.Question, er
 		if err := json.Unmarshal(body, &got); err != nil || (got != plainRow{1, best.Member, best.Score}) {
 			return q, fmt.Errorf("the best member's standing is %+v (%v), want %+v: %.200s", got, err, best, body)
 		}
+		for _, member := range someMembers(b.members) {
+			q.Paths = append(q.Paths, memberPath+member+query)
+		}
 		return q, nil
 	}
 }
 
+// askBatch asks for the same members each time: h2load sends one body.
 func askBatch(b *readBench, t load.Target) (load.Question, error) {
-	q := load.Question{Status: http.StatusOK}
-	for members := range slices.Chunk(someMembers(b.members), batchSize) {
-		body, _ := json.Marshal(map[string][]string{"members": members})
-		q.Requests = append(q.Requests, fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", batchPath, len(body), body))
-	}
-	resp, body, err := firstReply(t, q.Requests[0])
+	q := get(batchPath)
+	q.Body, _ = json.Marshal(map[string][]string{"members": someMembers(b.members)[:batchSize]})
+	resp, body, err := load.Ask(t, &q)
 	if err == nil && (resp.StatusCode != q.Status || bytes.Count(body, []byte(`"rank":`)) != batchSize || bytes.Contains(body, []byte(`"rank":null`))) {
 		err = fmt.Errorf("the first answer is not %d standings: %.200s", batchSize, body)
 	}
 	return q, err
 }
 
-// redisCommand composes a Redis command.
-func redisCommand(args ...string) []byte {
-	text := fmt.Appendf(nil, "*%d\r\n", len(args))
-	for _, arg := range args {
-		text = fmt.Appendf(text, "$%d\r\n%s\r\n", len(arg), arg)
-	}
-	return text
-}
-
 func askRange(b *readBench, t load.Target) (load.Question, error) {
-	q := load.Question{Requests: [][]byte{redisCommand("ZREVRANGE", string(benchBoardID), "0", "49", "WITHSCORES")}}
-	raw, err := load.Once(t, q.Requests[0])
+	q := load.Question{Command: respTop50}
+	raw, err := load.AskRedis(t, q.Command...)
 	if err != nil {
 		return q, err
 	}
@@ -230,18 +196,16 @@ func askRange(b *readBench, t load.Target) (load.Question, error) {
 	if !bytes.Equal(raw, want) {
 		err = fmt.Errorf("the first answer is %.200q", raw)
 	}
-	q.Length = len(want)
 	return q, err
 }
 
+// askRank asks for one member's rank: redis-benchmark sends one command.
 func askRank(b *readBench, t load.Target) (load.Question, error) {
-	q := load.Question{Replies: 2}
-	for _, member := range someMembers(b.members) {
-		q.Requests = append(q.Requests, append(redisCommand("ZREVRANK", string(benchBoardID), member), redisCommand("ZSCORE", string(benchBoardID), member)...))
-	}
-	raw, err := load.Once(t, redisCommand("ZREVRANK", string(benchBoardID), b.servers.top[0].Member))
+	q := load.Question{Command: []string{"ZREVRANK", string(benchBoardID), b.servers.top[0].Member}}
+	raw, err := load.AskRedis(t, q.Command...)
 	if err == nil && string(raw) != ":0\r\n" {
 		err = fmt.Errorf("the best member's rank is %q", raw)
 	}
+	q.Command[2] = someMembers(b.members)[0]
 	return q, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httputil"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,6 @@ type benchServers struct {
 // benchServer is one running server.
 type benchServer struct {
 	tcp, unix string
-	proto     load.Proto
 	pids      []int                   // whose CPU time its answers cost
 	own       []int                   // those of them that were started for it alone
 	order     func(line string) error // nil: not a target; see target.go
@@ -79,11 +79,9 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 		return s.startFixed(name, "fixed", errors.Join(
 			s.write("/top50", "rankcache", top50Path),
 			s.write("/standing", "rankcache", memberPath+someMembers(s.bench.members)[0])))
-	case "loop":
-		return s.startFixed(name, "loop", s.write("/top50", "rankcache", top50Path))
 	case "fixed profiles":
 		return s.startFixed(name, "fixed", s.write("/profiles50", "busy", profilesPath))
-	case "sortedset", "sortedset fasthttp", "rpc", "bare rpc":
+	case "sortedset", "rpc", "bare rpc":
 		return s.startTarget(name, name, s.size())
 	case "updated": // apart from rankcache, whose pages stay as they were written down
 		return s.startOverRedis(name, "rankcache", s.size())
@@ -129,7 +127,7 @@ func (s *benchServers) startRedis() (*benchServer, error) {
 		}
 	}
 	pids := []int{server.Pid()}
-	return &benchServer{tcp: server.Addr(), unix: socket, proto: load.RESP, pids: pids, own: pids, close: server.Close}, nil
+	return &benchServer{tcp: server.Addr(), unix: socket, pids: pids, own: pids, close: server.Close}, nil
 }
 
 func (s *benchServers) socket(name string) string { return filepath.Join(s.dir, name+".sock") }
@@ -153,11 +151,12 @@ func (s *benchServers) write(path, server, ask string) error {
 	case from == nil:
 		return fmt.Errorf("%s is written down from rankcache over Redis: redis-server: %w", path, servers.ErrNotInstalled)
 	}
-	raw, err := load.Once(from.target("tcp"), getRequest(ask))
+	q := get(ask)
+	resp, body, err := load.Ask(from.target("tcp"), &q)
 	if err != nil {
 		return err
 	}
-	_, body, err := parseReply(raw)
+	raw, err := httputil.DumpResponse(resp, true)
 	if err != nil {
 		return err
 	}
@@ -176,7 +175,7 @@ func (s *benchServer) target(transport string) load.Target {
 	if transport == "unix" {
 		addr = s.unix
 	}
-	return load.Target{Network: transport, Addr: addr, Proto: s.proto}
+	return load.Target{Network: transport, Addr: addr}
 }
 
 // pin ties every server to one core.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,15 +13,15 @@ import (
 )
 
 // respTop50 is the command of the rows that read a page.
-var respTop50 = redisCommand("ZREVRANGE", string(benchBoardID), "0", "49", "WITHSCORES")
+var respTop50 = []string{"ZREVRANGE", string(benchBoardID), "0", "49", "WITHSCORES"}
 
 // respPassed is one that only Redis answers, by a few bytes.
-var respPassed = redisCommand("STRLEN", "rankcache:none")
+var respPassed = []string{"STRLEN", "rankcache:none"}
 
 // respRows are the servers and the commands that they are sent.
 var respRows = []struct {
 	name, server string
-	command      []byte
+	command      []string
 }{
 	{"ours zrevrange50", "resp", respTop50},
 	{"redis zrevrange50", "redis", respTop50},
@@ -58,10 +57,8 @@ type respRow struct {
 	RPS       float64 `json:"rps"`    // replies a second
 	CPU       float64 `json:"cpu_us"` // of the server's process, for each reply
 	Busy      float64 `json:"server_busy"`
-	Errors    int     `json:"errors"`
-	ErrorText string  `json:"error,omitempty"`
 
-	command []byte
+	command []string
 	server  *benchServer
 	rounds  []*load.Result
 }
@@ -103,6 +100,9 @@ func (b *respBench) run(ctx context.Context) (report *respReport, err error) {
 	if b.rounds < 1 || b.duration <= 0 || b.connections < 1 || b.members < 1000 {
 		return nil, cli.Usagef("want --rounds and --connections of 1 or more, a --duration, 1000 or more --board-members")
 	}
+	if err := load.Installed("redis-benchmark"); err != nil {
+		return nil, err
+	}
 	if b.servers, err = newBenchServers(ctx, &b.readBench); err != nil {
 		return nil, err
 	}
@@ -116,7 +116,6 @@ func (b *respBench) run(ctx context.Context) (report *respReport, err error) {
 		if server == nil {
 			return nil, fmt.Errorf("bench resp needs %v", b.servers.missing)
 		}
-		server.proto = load.RESP
 		for _, transport := range []string{"tcp", "unix"} {
 			for _, pipeline := range []int{1, 16} {
 				report.Rows = append(report.Rows, respRow{Name: row.name, Pipeline: pipeline, Transport: transport, command: row.command, server: server})
@@ -147,22 +146,21 @@ func (b *respBench) run(ctx context.Context) (report *respReport, err error) {
 func (r *respReport) agree() error {
 	replies := make(map[string][]byte)
 	for _, row := range r.Rows {
-		got, err := load.Once(row.server.target(row.Transport), row.command)
+		got, err := load.AskRedis(row.server.target(row.Transport), row.command...)
 		if err != nil {
 			return fmt.Errorf("%s over %s: %w", row.Name, row.Transport, err)
 		}
-		if want := replies[string(row.command)]; want != nil && !bytes.Equal(got, want) {
+		if want := replies[row.command[0]]; want != nil && !bytes.Equal(got, want) {
 			return fmt.Errorf("%s over %s answers %.80q, others %.80q", row.Name, row.Transport, got, want)
 		}
-		replies[string(row.command)] = got
+		replies[row.command[0]] = got
 	}
 	return nil
 }
 
 func (b *respBench) measure(ctx context.Context, row *respRow) error {
-	question := load.Question{Requests: [][]byte{bytes.Repeat(row.command, row.Pipeline)}, Replies: row.Pipeline}
-	got, err := load.Run(ctx, load.Config{Target: row.server.target(row.Transport), Question: question, Connections: b.connections,
-		Warmup: b.duration / 10, Window: b.duration, Pids: row.server.pids})
+	got, err := load.Run(ctx, load.Config{Target: row.server.target(row.Transport), Question: load.Question{Command: row.command, Pipeline: row.Pipeline},
+		Connections: b.connections, Window: b.duration, Pids: row.server.pids})
 	if err != nil {
 		return fmt.Errorf("%s over %s: %w", row.Name, row.Transport, err)
 	}
@@ -175,11 +173,8 @@ func (r *respReport) finish() {
 		row := &r.Rows[i]
 		var rps, cpu, busy []float64
 		for _, round := range row.rounds {
-			rps, busy = append(rps, round.Rate()*float64(row.Pipeline)), append(busy, round.Busy())
-			cpu = append(cpu, row.cpu(round))
-			if row.Errors += round.Errors; round.Error != nil {
-				row.ErrorText = round.Error.Error()
-			}
+			rps, busy = append(rps, round.Rate()), append(busy, round.Busy())
+			cpu = append(cpu, micros(round.CPUPerRequest()))
 		}
 		row.RPS, row.CPU, row.Busy = median(rps), median(cpu), median(busy)
 	}
@@ -189,17 +184,12 @@ func (r *respReport) finish() {
 			of, to := r.find(ratio.of, transport, ratio.pipeline), r.find(ratio.to, transport, ratio.pipeline)
 			var values []float64
 			for i := range of.rounds {
-				values = append(values, of.cpu(of.rounds[i])/to.cpu(to.rounds[i]))
+				values = append(values, micros(of.rounds[i].CPUPerRequest())/micros(to.rounds[i].CPUPerRequest()))
 			}
 			value := median(values)
 			r.Ratios[ratio.name+"_"+transport] = readRatioLine{value, ratio.goal, "at_most", value <= ratio.goal}
 		}
 	}
-}
-
-// cpu returns the server's CPU time for each reply, in microseconds.
-func (row *respRow) cpu(round *load.Result) float64 {
-	return float64(round.CPUPerRequest()) / float64(time.Microsecond) / float64(row.Pipeline)
 }
 
 func (r *respReport) find(name, transport string, pipeline int) *respRow {
@@ -213,7 +203,7 @@ func (r *respReport) find(name, transport string, pipeline int) *respRow {
 
 func (r *respReport) print(w io.Writer) error {
 	for _, row := range r.Rows {
-		if _, err := fmt.Fprintf(w, "%-18s %-4s x%-2d %9.0f replies/s %6.2f us CPU, busy %.2f %s\n", row.Name, row.Transport, row.Pipeline, row.RPS, row.CPU, row.Busy, row.ErrorText); err != nil {
+		if _, err := fmt.Fprintf(w, "%-18s %-4s x%-2d %9.0f replies/s %6.2f us CPU, busy %.2f\n", row.Name, row.Transport, row.Pipeline, row.RPS, row.CPU, row.Busy); err != nil {
 			return err
 		}
 	}

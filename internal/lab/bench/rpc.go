@@ -1,14 +1,11 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -50,12 +47,12 @@ func (p rpcProtocol) request() (body []byte) {
 	return body
 }
 
-func (p rpcProtocol) set(r *http.Request) {
-	r.Header.Set("Content-Type", p.contentType)
-	if p.framed {
-		r.ProtoMajor, r.ProtoMinor = 2, 0
-		r.Header.Set("Te", "trailers")
+func (p rpcProtocol) question() load.Question {
+	q := get(rpcTop, "Content-Type: "+p.contentType)
+	if q.Body, q.HTTP2 = p.request(), p.framed; p.framed {
+		q.Fields = append(q.Fields, "Te: trailers")
 	}
+	return q
 }
 
 // rpcReport is the stable JSON of bench rpc. Figures are medians over the rounds.
@@ -85,7 +82,7 @@ func newBenchRPCCommand() *cobra.Command {
 		Short: "Measure GetTop over Connect and gRPC beside a bare handler with the same message",
 		Long: `Start the listener for Connect and gRPC with a super-hot board, and the same HTTP server with
 a handler of connect-go that returns the same message, and call them in turn. CPU time is that of the server's
-own process. Needs Linux.`,
+own process. Needs Linux and h2load (Debian's package nghttp2-client) in PATH.`,
 		Example: "  rankcache-lab bench rpc\n  rankcache-lab bench rpc -o json --rounds 3",
 		Args:    cli.NoArgs,
 	}
@@ -109,6 +106,9 @@ own process. Needs Linux.`,
 func (b *rpcBench) run(ctx context.Context) (*rpcReport, error) {
 	if b.rounds < 1 || b.calls < 1 || b.connections < 1 || b.members < 1000 {
 		return nil, cli.Usagef("want --rounds, --calls and --connections of 1 or more, 1000 or more --board-members")
+	}
+	if err := load.Installed("h2load"); err != nil {
+		return nil, err
 	}
 	all, err := newBenchServers(ctx, &b.readBench)
 	if err != nil {
@@ -148,68 +148,24 @@ func (b *rpcBench) run(ctx context.Context) (*rpcReport, error) {
 // measureCalls returns the server's CPU time for each call, in microseconds, and the length of
 // an answer.
 func (b *rpcBench) measureCalls(ctx context.Context, server *benchServer, p rpcProtocol) (cpu float64, n int, err error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: b.connections, Protocols: new(http.Protocols)}
-	transport.Protocols.SetHTTP1(!p.framed)
-	transport.Protocols.SetUnencryptedHTTP2(p.framed)
-	defer transport.CloseIdleConnections()
-	if _, err := b.callMany(ctx, transport, server.tcp, p, b.calls/10+1); err != nil {
-		return 0, 0, err
+	cfg := load.Config{Target: server.target("tcp"), Question: p.question(), Connections: b.connections, Pids: server.pids}
+	if p.framed { // all callers share a connection
+		cfg.Connections, cfg.Streams = 1, b.connections
 	}
-	before, err := load.CPU(server.pids)
-	if err != nil {
-		return 0, 0, err
-	}
-	if n, err = b.callMany(ctx, transport, server.tcp, p, b.calls); err != nil {
-		return 0, 0, err
-	}
-	after, err := load.CPU(server.pids)
-	return (after - before).Seconds() * 1e6 / float64(b.calls), n, err
-}
-
-func (b *rpcBench) callMany(ctx context.Context, transport *http.Transport, addr string, p rpcProtocol, calls int) (n int, err error) {
-	var callers sync.WaitGroup
-	results := make(chan error, b.connections)
-	var once sync.Once
-	for i := range b.connections {
-		callers.Go(func() {
-			var failed error
-			for range calls/b.connections + min(1, max(0, calls%b.connections-i)) {
-				length, err := callOnce(ctx, transport, addr, p)
-				if failed = err; err != nil {
-					break
-				}
-				once.Do(func() { n = length })
-			}
-			results <- failed
-		})
-	}
-	callers.Wait()
-	for range b.connections {
-		if failed := <-results; failed != nil {
-			err = failed
-		}
-	}
-	return n, err
-}
-
-func callOnce(ctx context.Context, transport *http.Transport, addr string, p rpcProtocol) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+rpcTop, bytes.NewReader(p.request()))
-	if err != nil {
-		return 0, err
-	}
-	p.set(req)
-	res, err := transport.RoundTrip(req)
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	res, body, err := load.Ask(cfg.Target, &cfg.Question)
 	if err == nil && (res.StatusCode != http.StatusOK || p.framed && res.Trailer.Get("Grpc-Status") != "0") {
 		err = fmt.Errorf("answered %s, %v: %.200q", res.Status, res.Trailer, body)
 	}
-	return len(body), err
+	for _, cfg.Calls = range []int{b.calls/10 + 1, b.calls} { // the first warm the server up
+		if err != nil {
+			return 0, 0, err
+		}
+		var got *load.Result
+		if got, err = load.Run(ctx, cfg); err == nil {
+			cpu, err = micros(got.CPUPerRequest()), got.Error
+		}
+	}
+	return cpu, len(body), err
 }
 
 func (r *rpcReport) print(to io.Writer) error {

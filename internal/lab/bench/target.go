@@ -61,17 +61,15 @@ type updatedTarget interface{ setUpdates(perSecond int) }
 
 // targetMakers builds the targets by name, filled and ready to serve.
 var targetMakers = map[string]func(context.Context, *targetOptions) (target, error){
-	"rankcache":          newRankcacheTarget,
-	"fixed":              newFixedTarget,
-	"loop":               newLoopTarget,
-	"plain":              newPlainTarget,
-	"sortedset":          newSortedsetTarget,
-	"sortedset fasthttp": newFastSortedsetTarget,
-	"resp":               newRESPTarget,
-	"rpc":                newRPCTarget,
-	"bare rpc":           newBareRPCTarget,
-	"redcon":             newRedconTarget,
-	"relay":              newRelayTarget,
+	"rankcache": newRankcacheTarget,
+	"fixed":     newFixedTarget,
+	"plain":     newPlainTarget,
+	"sortedset": newSortedsetTarget,
+	"resp":      newRESPTarget,
+	"rpc":       newRPCTarget,
+	"bare rpc":  newBareRPCTarget,
+	"redcon":    newRedconTarget,
+	"relay":     newRelayTarget,
 }
 
 // newBenchTargetCommand is for bench read, which calls this program again.

@@ -64,7 +64,7 @@ func (t *respTarget) run(ctx context.Context) error { return t.server.Run(ctx) }
 type redconTarget struct{ reply []byte }
 
 func newRedconTarget(_ context.Context, o *targetOptions) (target, error) {
-	reply, err := load.Once(load.Target{Network: "tcp", Addr: o.redis, Proto: load.RESP}, respTop50)
+	reply, err := load.AskRedis(load.Target{Network: "tcp", Addr: o.redis}, respTop50...)
 	return &redconTarget{reply}, err
 }
 

@@ -60,7 +60,7 @@ func newBareRPCTarget(ctx context.Context, o *targetOptions) (target, error) {
 	}
 	p := rpcProtocols[0]
 	req := httptest.NewRequest(http.MethodPost, "http://localhost"+rpcTop, bytes.NewReader(p.request()))
-	p.set(req)
+	req.Header.Set("Content-Type", p.contentType)
 	answer := httptest.NewRecorder()
 	full.(*rpcTarget).server.Handler().ServeHTTP(answer, req)
 	t := &bareRPCTarget{new(v1.GetTopResponse)}

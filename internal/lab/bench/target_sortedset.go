@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/valyala/fasthttp"
 	"github.com/wangjia184/sortedset"
 )
 
@@ -22,17 +21,13 @@ type sortedsetTarget struct {
 }
 
 func newSortedsetTarget(_ context.Context, o *targetOptions) (target, error) {
-	return fillSortedset(o), nil
-}
-
-func fillSortedset(o *targetOptions) *sortedsetTarget {
 	t := &sortedsetTarget{set: sortedset.New()}
 	for member, score := range benchScores(o.members) {
 		// SCORE is an integer; the bits of a double that is not negative order
 		// as the double does.
 		t.set.AddOrUpdate(member, sortedset.SCORE(math.Float64bits(score)), nil)
 	}
-	return t
+	return t, nil
 }
 
 func (t *sortedsetTarget) serve(ctx context.Context, ln net.Listener) error {
@@ -56,28 +51,4 @@ func (t *sortedsetTarget) top(limit int) plainPage {
 		page.Entries = append(page.Entries, plainRow{i + 1, node.Key(), math.Float64frombits(uint64(node.Score()))})
 	}
 	return page
-}
-
-// fastSortedsetTarget is the same on the HTTP library that rankcache uses.
-type fastSortedsetTarget struct{ *sortedsetTarget }
-
-func newFastSortedsetTarget(_ context.Context, o *targetOptions) (target, error) {
-	return fastSortedsetTarget{fillSortedset(o)}, nil
-}
-
-func (t fastSortedsetTarget) serve(ctx context.Context, ln net.Listener) error {
-	return serveFast(ctx, ln, func(ctx *fasthttp.RequestCtx) {
-		limit, err := ctx.QueryArgs().GetUint("limit")
-		if err != nil {
-			ctx.Error("limit", fasthttp.StatusBadRequest)
-			return
-		}
-		data, err := json.Marshal(t.top(limit))
-		if err != nil {
-			ctx.Error(err.Error(), fasthttp.StatusInternalServerError)
-			return
-		}
-		ctx.SetContentType("application/json")
-		ctx.SetBody(data)
-	})
 }

@@ -70,26 +70,12 @@ func Cores() (cores []int, err error) {
 	return cores, nil
 }
 
-// Pin ties every thread of a process, and those that it makes later, to some
-// cores.
+// Pin ties every thread of a process, and those that it makes later, to some cores.
 func Pin(pid int, cores ...int) error {
 	var set unix.CPUSet
 	for _, core := range cores {
 		set.Set(core)
 	}
-	if err := eachThread(pid, func(thread int) error { return unix.SchedSetaffinity(thread, &set) }); err != nil {
-		return fmt.Errorf("tie process %d to the cores %v: %w", pid, cores, err)
-	}
-	return nil
-}
-
-// goFirst puts the caller's thread into the real-time class, which root may, or with CAP_SYS_NICE.
-func goFirst() error {
-	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
-}
-
-// eachThread sets something of every thread of a process, which later ones have from their makers.
-func eachThread(pid int, set func(thread int) error) error {
 	done := map[string]bool{}
 	for more := true; more; { // a thread that was made meanwhile may have what its maker had before
 		tasks, err := tasksOf(pid)
@@ -104,10 +90,10 @@ func eachThread(pid int, set func(thread int) error) error {
 			more, done[task] = true, true
 			thread, err := strconv.Atoi(filepath.Base(task))
 			if err == nil {
-				err = set(thread)
+				err = unix.SchedSetaffinity(thread, &set)
 			}
 			if err != nil && err != unix.ESRCH { // it has just ended
-				return err
+				return fmt.Errorf("tie process %d to the cores %v: %w", pid, cores, err)
 			}
 		}
 	}

@@ -1,34 +1,22 @@
-// Package load sends a server one request again and again and measures the answers.
+// Package load sends a server one request again and again, by programs that Debian packages, and measures the answers.
 //
-// The path of one request, in this order:
+//	load.go            Run: what is sent, how, and what one run showed
+//	h2load.go          HTTP, by h2load (package nghttp2-client): as fast as the server answers, or by a timetable
+//	timetable.go       latencies from h2load's log, of late requests from when they were due
+//	redis.go           RESP, by redis-benchmark (package redis-tools)
+//	ask.go             one request, to see that its answer is right
+//	cpu_linux.go       CPU time of the servers' processes, and the cores of servers and load
+//	streams_linux.go   thousands of event streams read by one thread
 //
-//	drive_linux.go  Run: connections are opened, warmed up and driven for a window:
-//	            every free connection at once (closed loop), or by a timetable that
-//	            does not wait for answers (paced)
-//	conn_linux.go   one connection: write a request, read until its reply is whole
-//	http.go     what a whole reply is, in HTTP/1.1
-//	resp.go     the same in Redis's protocol
-//	cpu_linux.go    CPU of the servers' processes in the window, and the cores of
-//	            servers and load
-//	result.go   what is reported: rate, CPU per request, latencies, errors
+// Kept, as no packaged program has it: streams_linux.go, because h2load tells nothing of answers that do not end, and
+// a goroutine for each stream would take most of a core to be woken; and CPU times by thread, because a process's own
+// counter has steps of 10 ms.
 //
-// The loop is one thread over epoll with non-blocking sockets, two system calls
-// a request, so that a server on another core is what saturates. Requests are
-// composed beforehand and nothing is allocated while it runs. A reply that is not
-// what was announced (status, length) is an error and never a success.
+// h2load takes about as much CPU for a page as nginx: a server that answers in less is not busy all the time
+// ([Result.Busy] says how much), sleeps between requests and pays for being woken. The rate is then the load's,
+// and CPU a request up to 1.5 times that at full rate; compare servers by CPU a request within one run.
 //
-// # Pace
+// It needs Linux: /proc/<pid>/task/*/schedstat and sched_setaffinity.
 //
-// A paced run gives the i-th request a time in the i-th interval, whether or not
-// earlier ones were answered, and measures from that time: a server that stalls
-// is charged with every request that was due meanwhile (no
-// coordinated omission). An urgent one is not charged with what the load itself is late.
-//
-// It needs Linux: epoll, /proc/<pid>/task/*/schedstat, sched_setaffinity and sched_setattr.
-// Elsewhere every function returns [errors.ErrUnsupported].
-//
-// Entry: [Run].
-//
-// Words: a target is the server's address and protocol; a question is the request and
-// the reply that is expected; a window is the measured time.
+// Words: a target is the server's address; a question is the request and the reply that is expected.
 package load

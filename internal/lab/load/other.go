@@ -3,13 +3,9 @@
 package load
 
 import (
-	"context"
 	"errors"
 	"time"
 )
-
-// Run needs Linux.
-func Run(context.Context, Config) (*Result, error) { return nil, errors.ErrUnsupported }
 
 // CPU needs Linux.
 func CPU([]int) (time.Duration, error) { return 0, errors.ErrUnsupported }
