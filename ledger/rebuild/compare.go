@@ -25,8 +25,9 @@ type Difference struct {
 type Comparison struct {
 	Redis, Ledger               rankcache.State // a zero state: there is no such board
 	RedisMembers, LedgerMembers int
-	Earlier                     int // members of earlier lives, which a rebuild leaves out
-	Differ                      int // members
+	Earlier                     int             // members of earlier lives, which a rebuild leaves out
+	Before                      *ledger.Earlier // the life before the board began again, nil if there is none
+	Differ                      int             // members
 	List                        []Difference
 	// Refused is why the board would not be rebuilt now.
 	Refused error
@@ -46,7 +47,7 @@ func (r *Rebuilder) Compare(ctx context.Context, b rankcache.BoardID) (*Comparis
 	c.Redis, c.RedisMembers = after.State, len(rows)
 	w := &work{Rebuilder: r, board: b}
 	err = r.opts.Store.Snapshot(ctx, b, func(v *ledger.Snapshot) (err error) {
-		c.Ledger, c.Refused = v.State, w.check(v, after.Seq)
+		c.Ledger, c.Before, c.Refused = v.State, v.Before, w.check(v, after.Seq)
 		if c.Earlier, err = v.Earlier(); err != nil {
 			return err
 		}
