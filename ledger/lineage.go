@@ -72,8 +72,8 @@ func (r runsOf) relate(board rankcache.BoardID) (cuts []cut) {
 	return cuts
 }
 
-// continues reports whether a run's first change follows a place of another run: it makes the
-// checksum of that place its own. of are changes of its member before that, in any run.
+// continues reports whether a run's first change follows a place of another run: it makes its score and
+// its checksum of those there. of are changes of its member before that, in any run.
 func (r runsOf) continues(first, place *wire.Update, of []*wire.Update) bool {
 	ends, _ := r.chain(r.find(place.Board, place.Run), first.Seq)
 	var before *wire.Update
@@ -82,26 +82,22 @@ func (r runsOf) continues(first, place *wire.Update, of []*wire.Update) bool {
 			before = u
 		}
 	}
-	sum := place.Sum + share(first)
-	if before != nil {
-		sum -= share(before)
+	sum, score := place.Sum, 0.0
+	if before != nil && !before.Op.Removes() {
+		sum, score = sum-wire.Hash(before.Member, before.Score), first.Form.Shown(before.Score)
 	}
-	return place.HasSum && first.HasSum && sum&wire.SumMask == first.Sum
+	if !first.Op.Removes() {
+		sum += wire.Hash(first.Member, first.Score)
+	}
+	follows := first.Op != wire.OpIncr || first.Form.Shown(first.Score) == score+first.Delta
+	return follows && place.HasSum && first.HasSum && sum&wire.SumMask == first.Sum
 }
 
-// share is what a member has of its board's checksum after a change.
-func share(u *wire.Update) uint64 {
-	if u.Op.Removes() {
-		return 0
-	}
-	return wire.Hash(u.Member, u.Score)
-}
-
-// cutOff reports whether rows are missing before those that a board has.
+// cutOff reports whether retention has removed rows of a board.
 func (r runsOf) cutOff(board rankcache.BoardID) bool {
 	h := r.highest(board)
 	for _, of := range r[board] {
-		if of.run >= h.base && of.end > 0 && of.first > of.begin || of.run == h.base && of.begin > 1 {
+		if of.run >= h.base && of.end > 0 && of.first > of.begin {
 			return true
 		}
 	}
