@@ -2,13 +2,16 @@ package ledger
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
 
@@ -220,4 +223,46 @@ func TestLossBehindWhatWasRemoved(t *testing.T) {
 			t.Errorf("%+v, %v: want it incomplete", p, err)
 		}
 	})
+}
+
+// Tables of a ledger that applied again what was lost: what was pending then is lost unless it has come again, and the
+// next failover finds the runs that are there.
+func TestTablesOfEarlierLosses(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			s, err := Open(testkit.Database(t, kind), nil)
+			must(t, err)
+			t.Cleanup(func() { s.Close() })
+			must(t, migrateTo(t, s, 5))
+			h := newHistory("b", 5)
+			var all []*wire.LedgerUpdate
+			all = append(all, h.incr("a", 1), h.incr("b", 2))
+			h.run = 6
+			all = append(all, h.incr("a", 4), h.incr("b", 8))
+			replica := h.clone()
+			all = append(all, h.incr("a", 16))
+			must(t, s.in(t.Context(), sql.LevelReadCommitted, func(tx *transaction) error {
+				runs := make(runsOf)
+				for _, u := range all {
+					runs.add(u)
+				}
+				runs.relate("b")
+				cols := slices.DeleteFunc(boardColumns(runs["b"]), func(c column) bool { return c.name == "after_run" || c.name == "end_seq" })
+				_, board := s.d.insert("rank_board", "", cols...).exec(tx)
+				_, log := s.d.insert("rank_log", "", updateColumns(bare(all))...).exec(tx)
+				_, score := s.d.insert("rank_score", s.d.newer, scoreColumns(bare(all))...).exec(tx)
+				lost := bare([]*wire.LedgerUpdate{all[0], newHistory("b", 4).incr("z", 1)})
+				_, aside := s.d.insert("rank_lost", "", append(updateColumns(lost), ints("lost_at", []int64{time.Now().UnixMilli(), 1}), ints("posted_at", []int64{1, 1}))...).exec(tx)
+				return errors.Join(board, log, score, aside)
+			}))
+			must(t, s.Migrate(t.Context()))
+			must(t, s.Begin(t.Context(), "topic", 0, 0))
+			wantProved(t, s, []*history{h})
+			wantJudged(t, s, 0, "incr z 2 1 -1", "incr a 1 1 -1")
+			replica.run = 7
+			feed(t, s, 0, replica.incr("c", 1))
+			wantProved(t, s, []*history{replica})
+			wantJudged(t, s, 0, "incr z 2 1 -1", "incr a 1 1 -1", "incr a 0 21 -1")
+		})
+	}
 }
