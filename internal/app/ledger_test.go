@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-
 	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
