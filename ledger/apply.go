@@ -55,7 +55,7 @@ func (s *Store) apply(t *transaction, b *Batch, careful bool) (done Result, err 
 	}
 	updates, conflict := b.updates, t.d.ignore
 	done = Result{Repeats: b.repeats, Bad: len(b.bad)}
-	if careful || runs.meet(updates) {
+	if careful || b.mixed || runs.meet(updates) {
 		c := settling{s: s, t: t, runs: runs, now: time.Now().UnixMilli(), done: &done}
 		if updates, err = c.settle(updates); err != nil {
 			return done, err

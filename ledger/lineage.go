@@ -78,7 +78,7 @@ func (r runsOf) continues(first, place *wire.Update, of []*wire.Update) bool {
 	ends, _ := r.chain(r.find(place.Board, place.Run), first.Seq)
 	var before *wire.Update
 	for _, u := range of {
-		if u.Member == first.Member && u.Seq < ends[u.Run] && (before == nil || later(u, before)) {
+		if memberOf(u) == memberOf(first) && u.Seq < ends[u.Run] && (before == nil || later(u, before)) {
 			before = u
 		}
 	}

@@ -139,7 +139,7 @@ func (c *settling) choose(p *place, updates []*wire.Update) error {
 	if err != nil || first == nil {
 		return err
 	}
-	var before []*wire.Update
+	before := slices.Clone(updates)
 	for _, table := range []string{"rank_log", "rank_lost"} {
 		err := c.t.d.query("SELECT ", logColumns, " FROM ", table, " WHERE board = ").arg(string(first.Board)).add(" AND member = ").arg(first.Member).
 			add(" AND seq < ").arg(int64(first.Seq)).each(c.t, updatesTo(func(u *wire.Update) error { before = append(before, u); return nil }))

@@ -156,21 +156,21 @@ func (o *rebuildOptions) rules(file *rooms.File, b rankcache.BoardID) rebuild.Ru
 
 // rebuiltBoard is what was done to a board. States are written as [rankcache.State.String] does.
 type rebuiltBoard struct {
-	Board    rankcache.BoardID    `json:"board"`
-	Result   string               `json:"result"` // rebuilt; of a dry run same or differs; expired; failed
-	Error    string               `json:"error,omitempty"`
-	Redis    string               `json:"redis_state"` // before
-	Ledger   string               `json:"ledger_state,omitempty"`
-	State    string               `json:"state,omitempty"` // after
-	Members  int                  `json:"members"`         // of the ledger
-	InRedis  *int                 `json:"redis_members,omitempty"`
-	Differ   *int                 `json:"members_that_differ,omitempty"`
-	List     []rebuild.Difference `json:"differences,omitempty"` // the first of them, by member
-	Orders   int                  `json:"orders,omitempty"`
-	Earlier  int                  `json:"earlier_members,omitempty"` // of lives before the board began again, that are not on it
-	Before   *ledger.Earlier      `json:"earlier,omitempty"`         // the latest of these lives
-	WaitedMS int64                `json:"writers_waited_ms,omitempty"`
-	TookMS   int64                `json:"took_ms"`
+	Board    rankcache.BoardID   `json:"board"`
+	Result   string              `json:"result"` // rebuilt; of a dry run same or differs; expired; failed
+	Error    string              `json:"error,omitempty"`
+	Redis    string              `json:"redis_state"` // before
+	Ledger   string              `json:"ledger_state,omitempty"`
+	State    string              `json:"state,omitempty"` // after
+	Members  int                 `json:"members"`         // of the ledger
+	InRedis  *int                `json:"redis_members,omitempty"`
+	Differ   *int                `json:"members_that_differ,omitempty"`
+	List     []ledger.Difference `json:"differences,omitempty"` // the first of them, by member
+	Orders   int                 `json:"orders,omitempty"`
+	Earlier  int                 `json:"earlier_members,omitempty"` // of lives before the board began again, that are not on it
+	Before   *ledger.Earlier     `json:"earlier,omitempty"`         // the latest of these lives
+	WaitedMS int64               `json:"writers_waited_ms,omitempty"`
+	TookMS   int64               `json:"took_ms"`
 }
 
 // rebuildReport is the stable JSON of rankcache rebuild.
