@@ -185,7 +185,7 @@ func TestNotReadyWithoutInfo(t *testing.T) {
 func TestNotReadyWithoutACommandOfRedis(t *testing.T) {
 	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--rename-command", "EVAL", "", "--rename-command", "HGET", ""}})
-	each(t, []string{"write", "ledger", "controller", "poll", "reconcile"}, func(t *testing.T, command string) {
+	each(t, []string{"write", "controller", "poll"}, func(t *testing.T, command string) {
 		needy(t, command, "redis://"+server.Addr(), testkit.Kafka(t)).unready(command, "unknown command")
 	})
 }

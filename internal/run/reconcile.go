@@ -201,7 +201,7 @@ func (r *reconciling) needs() health.Needs {
 	if o.dryRun {
 		kafka.Writes, kafka.Ends = "", append(kafka.Ends, o.Names.Commands)
 	}
-	return health.Needs{cli.ServiceKafka: o.KafkaNeed(kafka), cli.ServiceRedis: need(o.RedisNeed(r.redis, "ledger", "", nil)),
+	return health.Needs{cli.ServiceKafka: o.KafkaNeed(kafka), cli.ServiceRedis: need(o.RedisNeed(r.redis, "reconcile", "", nil)),
 		cli.ServiceDatabase: need(r.Store.Check), cli.ServiceBooks: need(r.Books.Check)}
 }
 
