@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 	"time"
 
 	"rankcache/wire"
@@ -14,8 +13,9 @@ import (
 type Result struct {
 	Rows    int // written to rank_log
 	Repeats int // of changes that were there
-	Lost    int // moved or written to rank_lost
+	Aside   int // moved or written to rank_lost
 	Bad     int // written to rank_bad
+	Reborn  int // boards that have begun again
 }
 
 // errMet has a batch applied again with a look at the rows that are there.
@@ -53,47 +53,45 @@ func (s *Store) apply(t *transaction, b *Batch, careful bool) (done Result, err 
 	if err != nil {
 		return done, err
 	}
-	updates, done := b.updates, Result{Repeats: b.repeats, Bad: len(b.bad)}
-	if careful || runs.meet(updates) {
-		settled := settling{s: s, t: t, now: time.Now().UnixMilli(), done: &done}
-		if updates, runs, err = settled.settle(updates, runs); err != nil {
+	updates, conflict := b.updates, t.d.ignore
+	done = Result{Repeats: b.repeats, Bad: len(b.bad)}
+	if careful || b.mixed || runs.meet(updates) {
+		c := settling{s: s, t: t, runs: runs, now: time.Now().UnixMilli(), done: &done}
+		if updates, err = c.settle(updates); err != nil {
 			return done, err
 		}
+		conflict = ""
 	}
-	if err := s.write(t, updates, runs); err != nil {
+	if err := s.write(t, updates, runs, conflict); err != nil {
 		return done, err
 	}
-	done.Rows = len(updates)
+	done.Rows += len(updates)
 	return done, keepBad(t, b)
 }
 
 // write writes changes that meet no other row, what members have after them, and the state
 // of their boards.
-func (s *Store) write(t *transaction, updates []*wire.LedgerUpdate, runs runsOf) error {
-	if len(updates) == 0 {
-		return nil
-	}
-	all := bare(updates)
-	n, err := t.d.insert("rank_log", t.d.ignore, updateColumns(all)...).exec(t)
-	if err != nil {
-		return err
-	}
-	if n != int64(len(all)) {
-		return errMet
-	}
-	if err := s.at("log"); err != nil {
-		return err
-	}
-	if _, err := t.d.insert("rank_score", t.d.newer, scoreColumns(all)...).exec(t); err != nil {
-		return err
-	}
-	var changed []*boardRun
-	for _, u := range updates {
-		if r := runs.add(u); !slices.Contains(changed, r) {
-			changed = append(changed, r)
+func (s *Store) write(t *transaction, updates []*wire.LedgerUpdate, runs runsOf, conflict string) error {
+	if len(updates) > 0 {
+		all := bare(updates)
+		n, err := t.d.insert("rank_log", conflict, updateColumns(all)...).exec(t)
+		if err != nil {
+			return err
+		}
+		if n != int64(len(all)) {
+			return errMet
+		}
+		if err := s.at("log"); err != nil {
+			return err
+		}
+		if _, err := t.d.insert("rank_score", t.d.newer, scoreColumns(all)...).exec(t); err != nil {
+			return err
 		}
 	}
-	if err := t.saveRuns(changed); err != nil {
+	for _, u := range updates {
+		runs.add(u)
+	}
+	if err := t.save(runs); err != nil {
 		return err
 	}
 	return s.at("boards")

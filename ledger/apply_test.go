@@ -39,7 +39,7 @@ func TestAppliedChangesAreInAllTables(t *testing.T) {
 
 func lookUp(t testing.TB, s *Store, updates ...*wire.Update) (keys map[logKey]*wire.Update, orders map[orderKey]*wire.Update, err error) {
 	err = s.in(t.Context(), 0, func(tx *transaction) (err error) {
-		c := settling{s: s, t: tx}
+		c := settling{t: tx}
 		keys, orders, err = c.rows(updates)
 		return err
 	})

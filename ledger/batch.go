@@ -24,6 +24,7 @@ type Batch struct {
 	keys   map[logKey]*wire.Update
 	orders map[orderKey]*wire.Update
 	runs   map[rankcache.BoardID]uint64
+	mixed  bool // a board has changes of several runs
 }
 
 // Span is what a batch has of a partition: First was to be read next before, Next is after
@@ -69,9 +70,6 @@ func (b *Batch) Add(u *wire.LedgerUpdate, partition int32, first, offset int64) 
 	}
 	key, order := logKey{u.Board, u.Run, u.Seq}, orderOf(&u.Update)
 	before, other := b.keys[key], b.orders[order]
-	if run, ok := b.runs[u.Board]; ok && run != u.Run {
-		return false
-	}
 	if before != nil && !same(before, &u.Update) || u.OrderID != "" && other != before {
 		return false
 	}
@@ -81,6 +79,8 @@ func (b *Batch) Add(u *wire.LedgerUpdate, partition int32, first, offset int64) 
 		return true
 	}
 	b.updates = append(b.updates, u)
+	run, ok := b.runs[u.Board]
+	b.mixed = b.mixed || ok && run != u.Run
 	b.keys[key], b.runs[u.Board] = &u.Update, u.Run
 	if u.OrderID != "" {
 		b.orders[order] = &u.Update

@@ -15,7 +15,10 @@ type boardRun struct {
 	run              uint64
 	base             uint64 // members of the runs from this one on are the board's
 	begin, first     uint64 // the first seq of the run, and the first that retention has left
+	after            uint64 // the run that it continues, 0 if that is unknown
+	end              uint64 // changes from this seq on do not stand; noEnd: all do
 	last             *wire.Update
+	changed          bool // since it was read
 }
 
 // runsOf holds the runs of each board, the latest last.
@@ -32,12 +35,12 @@ func (t *transaction) boardRuns(updates []*wire.Update) (runsOf, error) {
 		return seen, nil
 	}
 	slices.Sort(boards) // all lock them in one order
-	q := t.d.query("SELECT board, run, class, dims, tag, base_run, begin_seq, first_seq, seq, sum, members, at FROM rank_board WHERE ").
+	q := t.d.query("SELECT board, run, class, dims, tag, base_run, begin_seq, first_seq, after_run, end_seq, seq, sum, members, at FROM rank_board WHERE ").
 		among(texts("board", boards)).add(" ORDER BY board, run FOR UPDATE")
 	return seen, q.each(t, func(row *sql.Rows) error {
 		r := boardRun{last: &wire.Update{}}
 		var sum sql.NullInt64
-		err := row.Scan((*string)(&r.last.Board), &r.run, &r.class, &r.dims, &r.tag, &r.base, &r.begin, &r.first, &r.last.Seq, &sum, &r.last.Members, &r.last.At)
+		err := row.Scan((*string)(&r.last.Board), &r.run, &r.class, &r.dims, &r.tag, &r.base, &r.begin, &r.first, &r.after, &r.end, &r.last.Seq, &sum, &r.last.Members, &r.last.At)
 		r.last.Run, r.last.Sum, r.last.HasSum = r.run, uint64(sum.Int64), sum.Valid // #nosec G115 -- stored from 48 bits
 		seen[r.last.Board] = append(seen[r.last.Board], &r)
 		return err
@@ -74,11 +77,11 @@ func (r runsOf) highest(board rankcache.BoardID) *boardRun {
 	return nil
 }
 
-// meet reports whether changes are of another run than their board's latest one, which
-// needs a look at the rows of both.
+// meet reports whether changes are not simply the next ones of their board's latest run, which needs a
+// look at the rows that are there.
 func (r runsOf) meet(updates []*wire.LedgerUpdate) bool {
 	for _, u := range updates {
-		if h := r.highest(u.Board); h != nil && u.Run != h.run {
+		if h := r.highest(u.Board); h != nil && (u.Run != h.run || u.Seq < h.begin) {
 			return true
 		}
 	}
@@ -86,46 +89,54 @@ func (r runsOf) meet(updates []*wire.LedgerUpdate) bool {
 }
 
 // add makes a change part of its board's run.
-func (r runsOf) add(u *wire.LedgerUpdate) *boardRun {
+func (r runsOf) add(u *wire.LedgerUpdate) {
 	b := r.find(u.Board, u.Run)
 	if b == nil {
-		b = &boardRun{run: u.Run, base: u.Run, begin: u.Seq, first: u.Seq, last: &wire.Update{Board: u.Board, Run: u.Run}}
-		if h := r.highest(u.Board); h != nil && h.run < u.Run && u.Seq > 1 {
-			b.base = h.base // the board went on, with its members
-		}
+		b = &boardRun{run: u.Run, base: u.Run, begin: u.Seq, first: u.Seq, end: noEnd, last: &wire.Update{Board: u.Board, Run: u.Run}}
 		r[u.Board] = append(r[u.Board], b)
 		slices.SortFunc(r[u.Board], func(a, b *boardRun) int { return cmp.Compare(a.run, b.run) })
 	}
-	b.class, b.dims, b.tag = u.Class, string(wire.AppendDims(nil, u.Dims)), u.Tag
+	b.class, b.dims, b.tag, b.changed = u.Class, string(wire.AppendDims(nil, u.Dims)), u.Tag, true
 	if u.Seq < b.begin { // two writers have published out of order
 		if b.first == b.begin {
 			b.first = u.Seq
 		}
-		if b.begin = u.Seq; u.Seq == 1 {
-			b.base = b.run
-		}
+		b.begin, b.after = u.Seq, 0
 	}
-	if u.Seq > b.last.Seq {
+	if u.Seq >= b.last.Seq {
 		b.last = &u.Update
 	}
-	return b
 }
 
-// saveRuns writes rows of rank_board.
-func (t *transaction) saveRuns(runs []*boardRun) error {
-	if len(runs) == 0 {
+// save writes the rows of rank_board that were changed.
+func (t *transaction) save(runs runsOf) error {
+	var changed []*boardRun
+	for _, of := range runs {
+		for _, r := range of {
+			if r.changed {
+				changed = append(changed, r)
+			}
+		}
+	}
+	if len(changed) == 0 {
 		return nil
 	}
+	_, err := t.d.insert("rank_board", t.d.replace, boardColumns(changed)...).exec(t)
+	return err
+}
+
+// boardColumns returns runs as the columns of rank_board.
+func boardColumns(runs []*boardRun) []column {
 	n := len(runs)
 	board, class, dims, tag := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	run, base, begin, first := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	run, base, begin, first, after, end := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	seq, members, at, sum := make([]int64, n), make([]int64, n), make([]int64, n), make([]*int64, n)
 	for i, r := range runs {
 		board[i], class[i], dims[i], tag[i] = string(r.last.Board), r.class, r.dims, r.tag
-		run[i], base[i], begin[i], first[i] = int64(r.run), int64(r.base), int64(r.begin), int64(r.first)
+		run[i], base[i], begin[i], first[i], after[i], end[i] = int64(r.run), int64(r.base), int64(r.begin), int64(r.first), int64(r.after), int64(r.end)
 		seq[i], members[i], at[i], sum[i] = int64(r.last.Seq), int64(r.last.Members), r.last.At, sumOf(r.last)
 	}
-	_, err := t.d.insert("rank_board", t.d.replace, texts("board", board), ints("run", run), texts("class", class), texts("dims", dims), texts("tag", tag),
-		ints("base_run", base), ints("begin_seq", begin), ints("first_seq", first), ints("seq", seq), orNull("sum", sum), ints("members", members), ints("at", at)).exec(t)
-	return err
+	return []column{texts("board", board), ints("run", run), texts("class", class), texts("dims", dims), texts("tag", tag),
+		ints("base_run", base), ints("begin_seq", begin), ints("first_seq", first), ints("after_run", after), ints("end_seq", end),
+		ints("seq", seq), orNull("sum", sum), ints("members", members), ints("at", at)}
 }

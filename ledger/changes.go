@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 
 	"rankcache"
@@ -22,33 +23,31 @@ type BoardClass struct{ Name, Dims string }
 // changes reads rank_log as the books of others know its changes: by order, and by time.
 type changes struct{ *database }
 
-// Ordered returns the changes of orders, those in rank_log and those in rank_lost.
-func (s changes) Ordered(ctx context.Context, keys []OrderKey) (applied, lost map[OrderKey][]*wire.Update, err error) {
-	applied, lost = make(map[OrderKey][]*wire.Update), make(map[OrderKey][]*wire.Update)
+// Ordered returns the changes of orders, those that stand and those that Redis does not have any more and
+// that may come again.
+func (s changes) Ordered(ctx context.Context, keys []OrderKey) (applied, aside map[OrderKey][]*wire.Update, err error) {
+	applied, aside = make(map[OrderKey][]*wire.Update), make(map[OrderKey][]*wire.Update)
 	var board, member, order []string
 	for _, k := range keys {
 		board, member, order = append(board, string(k.Board)), append(member, k.Member), append(order, k.Order)
 	}
 	if len(keys) == 0 {
-		return applied, lost, nil
+		return applied, aside, nil
 	}
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		for table, to := range map[string]map[OrderKey][]*wire.Update{"rank_log": applied, "rank_lost": lost} {
-			q := t.d.query("SELECT ", logColumns, " FROM ", table, " WHERE ").among(texts("board", board), texts("member", member), texts("order_id", order))
-			if err := q.each(t, func(row *sql.Rows) error {
-				u, err := scanUpdate(row)
-				if err == nil {
-					k := OrderKey{u.Board, u.Member, u.OrderID}
-					to[k] = append(to[k], u)
-				}
-				return err
-			}); err != nil {
+		for from, to := range map[string]map[OrderKey][]*wire.Update{"rank_log WHERE": applied, fmt.Sprint("rank_lost WHERE state = ", lostAside, " AND"): aside} {
+			q := t.d.query("SELECT ", logColumns, " FROM ", from, " ").among(texts("board", board), texts("member", member), texts("order_id", order))
+			if err := q.each(t, updatesTo(func(u *wire.Update) error {
+				k := OrderKey{u.Board, u.Member, u.OrderID}
+				to[k] = append(to[k], u)
+				return nil
+			})); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return applied, lost, err
+	return applied, aside, err
 }
 
 // OpsSince returns which operations have changed a member of boards at a time, in Unix

@@ -1,12 +1,12 @@
 package ledger
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"rankcache/internal/kafka"
 	"rankcache/internal/testkit"
 )
 
@@ -20,13 +20,13 @@ func TestCoordinatorMoves(t *testing.T) {
 	if err := writer.CommitRecords(t.Context(), writer.PollFetches(t.Context()).Records()...); err != nil {
 		t.Fatal(err)
 	}
-	poster, err := NewPoster(map[string]string{"bootstrap.servers": broker.Addr()}, topic, slog.New(slog.DiscardHandler))
+	client, err := kafka.NewGroup(nil, topic, kafka.Settings{"bootstrap.servers": broker.Addr()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer poster.Close()
+	defer client.Close()
 	testkit.LoseGroups(broker, 3)
-	if err := poster.Reached(t.Context(), newStore(t, testkit.Database(t, "postgres")), Feed{Writers: topic, Ledger: topic + "-ledger"}, time.Minute); err != nil {
+	if err := Reached(t.Context(), client, newStore(t, testkit.Database(t, "postgres")), Feed{Commands: topic, Writers: topic, Ledger: topic + "-ledger"}, time.Minute); err != nil {
 		t.Error(err)
 	}
 }

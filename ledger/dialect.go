@@ -27,7 +27,7 @@ var postgres = &dialect{
 	newer: ` ON CONFLICT (board, member) DO UPDATE SET run = excluded.run, seq = excluded.seq, score = excluded.score, raw = excluded.raw
  WHERE (rank_score.run, rank_score.seq) < (excluded.run, excluded.seq)`,
 	replace: ` ON CONFLICT (board, run) DO UPDATE SET class = excluded.class, dims = excluded.dims, tag = excluded.tag, base_run = excluded.base_run,
- begin_seq = excluded.begin_seq, first_seq = excluded.first_seq, seq = excluded.seq, sum = excluded.sum, members = excluded.members, at = excluded.at`,
+ begin_seq = excluded.begin_seq, first_seq = excluded.first_seq, after_run = excluded.after_run, end_seq = excluded.end_seq, seq = excluded.seq, sum = excluded.sum, members = excluded.members, at = excluded.at`,
 	lock: "SELECT 1 FROM pg_advisory_lock(7311930021)", unlock: "SELECT pg_advisory_unlock(7311930021)",
 	tryLock:        "SELECT pg_try_advisory_lock(7311930021)::int",
 	rankIndex:      "CREATE INDEX CONCURRENTLY IF NOT EXISTS rank_score_order ON rank_score (board, raw, member)",
@@ -45,7 +45,7 @@ var mysqlDialect = &dialect{
  seq = IF(VALUES(run) > rank_score.run OR VALUES(run) = rank_score.run AND VALUES(seq) > rank_score.seq, VALUES(seq), rank_score.seq),
  run = GREATEST(rank_score.run, VALUES(run))`,
 	replace: ` ON DUPLICATE KEY UPDATE class = VALUES(class), dims = VALUES(dims), tag = VALUES(tag), base_run = VALUES(base_run), begin_seq = VALUES(begin_seq),
- first_seq = VALUES(first_seq), seq = VALUES(seq), sum = VALUES(sum), members = VALUES(members), at = VALUES(at)`,
+ first_seq = VALUES(first_seq), after_run = VALUES(after_run), end_seq = VALUES(end_seq), seq = VALUES(seq), sum = VALUES(sum), members = VALUES(members), at = VALUES(at)`,
 	lock: "SELECT GET_LOCK('rankcache_ledger', 60)", unlock: "SELECT RELEASE_LOCK('rankcache_ledger')",
 	tryLock:        "SELECT GET_LOCK('rankcache_ledger', 0)",
 	rankIndex:      "ALTER TABLE rank_score ADD INDEX rank_score_order (board, raw, member), ALGORITHM=INPLACE, LOCK=NONE",

@@ -5,15 +5,18 @@
 //
 // A record's path, in order: a consumer (consumer.go) decodes it into a [Batch] (batch.go);
 // [Store.Apply] (apply.go) moves the offsets on (offsets.go), writes rank_log, rank_score
-// (rows.go) and rank_board (boards.go). Changes that meet other rows are settled first
-// (clash.go), and what Redis has lost goes to rank_lost (lost.go). The statements of the
+// (rows.go) and rank_board (boards.go). Changes of another run than their board's latest are
+// settled first (settle.go): which run continues which (lineage.go), and what moves between rank_log and
+// rank_lost with that (moves.go). What does not come again is lost (lost.go). The statements of the
 // kinds of database differ in dialect.go alone.
 //
 // # Glossary
 //
-//	run        one life of a board; a later one has a higher number
-//	clash      two changes that can't both be: same board, run and seq, or same board,
-//	           member and order id
-//	lost       of a history that Redis does not have any more
+//	run        what a board has applied on one server between two failovers; a later one has a
+//	           higher number
+//	life       the runs from one that begins with change 1 up to the next such one
+//	stands     of a change that is part of the history of its board's latest run
+//	set aside  of one that does not stand, and whose order id may come again
+//	lost       of one whose order id has not come again in time
 //	overtaken  another consumer has written the batch's offsets
 package ledger

@@ -104,7 +104,7 @@ func feed(t testing.TB, s *Store, first int64, updates ...*wire.LedgerUpdate) (n
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = Result{all.Rows + done.Rows, all.Repeats + done.Repeats, all.Lost + done.Lost, all.Bad + done.Bad}
+		all = Result{all.Rows + done.Rows, all.Repeats + done.Repeats, all.Aside + done.Aside, all.Bad + done.Bad, all.Reborn + done.Reborn}
 		first, b = next, NewBatch("topic")
 	}
 	for _, u := range updates {
@@ -124,7 +124,8 @@ func feed(t testing.TB, s *Store, first int64, updates ...*wire.LedgerUpdate) (n
 func wantScores(t testing.TB, s *Store, h *history) {
 	t.Helper()
 	got := make(map[string]float64)
-	selectRows(t, s, "SELECT member, raw FROM rank_score WHERE raw IS NOT NULL AND board = '"+string(h.board)+"'", func(row *sql.Rows) error {
+	board := "'" + string(h.board) + "'"
+	selectRows(t, s, "SELECT member, raw FROM rank_score WHERE raw IS NOT NULL AND board = "+board+" AND run >= (SELECT base_run FROM rank_board WHERE board = "+board+" ORDER BY run DESC LIMIT 1)", func(row *sql.Rows) error {
 		var member string
 		var score float64
 		err := row.Scan(&member, &score)

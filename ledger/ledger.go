@@ -37,9 +37,6 @@ type Options struct {
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
 	Group      string // consumer group; empty: DefaultGroup
 	Topic      string
-	// Commands is the topic to which what Redis has lost is posted again, if the Store has
-	// Orders; empty: nowhere.
-	Commands string
 	// Check has tables of another version refused instead of being made.
 	Check bool
 	// ServeReads has the index for reads made, and Status.CurrentAt kept.
@@ -67,8 +64,8 @@ type Status struct {
 	Partitions int       `json:"partitions"` // that this process reads
 	Behind     int64     `json:"behind"`     // records of these that are not written yet
 	Rows       int64     `json:"rows"`       // written since the start
-	Lost       int64     `json:"lost"`       // moved to rank_lost since the start
-	Pending    int       `json:"pending"`    // lost by Redis, and to be applied again, of all ledgers
+	Lost       int64     `json:"lost"`       // by Redis, and not applied again in time, since the start
+	Pending    int       `json:"pending"`    // set aside, and may be applied again, of all ledgers
 	Bad        int64     `json:"bad"`        // kept in rank_bad since the start
 	WrittenAt  time.Time `json:"written_at"` // last batch
 	Waiting    string    `json:"waiting"`    // for what, "" if for nothing: database, kafka
@@ -125,19 +122,11 @@ func (l *Ledger) Run(ctx context.Context) error {
 	}
 	defer c.close()
 	defer kafka.KeepLogin(work, l.opts.KafkaLogin, c.client.SetSaslCredentials)()
-	if l.opts.Commands != "" && l.opts.Store.Orders != nil {
-		p, err := NewPoster(l.opts.Kafka, l.opts.Commands, l.log)
-		if err != nil {
-			return err
-		}
-		defer p.Close()
-		defer kafka.KeepLogin(work, l.opts.KafkaLogin, p.Login)()
-		g.Go(func() error { redress(work, l, p.again); return nil })
-	}
 	if l.opts.ServeReads {
 		now := &current{ledger: l, client: c.client, log: l.log, errLog: rate.Sometimes{Interval: 10 * logEvery}}
 		g.Go(func() error { now.run(work); return nil })
 	}
+	g.Go(func() error { l.judge(work); return nil })
 	g.Go(func() error { l.retain(work); return nil })
 	g.Go(func() error { return ended(ctx, l.consume(work, c)) })
 	return g.Wait()
@@ -223,10 +212,13 @@ func (l *Ledger) written(done *Result, oldest time.Time) {
 		l.metrics.delay.Observe(time.Since(oldest).Seconds())
 	}
 	l.note(func(s *Status) {
-		s.Rows, s.Lost, s.Bad, s.WrittenAt = s.Rows+int64(done.Rows), s.Lost+int64(done.Lost), s.Bad+int64(done.Bad), time.Now()
+		s.Rows, s.Bad, s.WrittenAt = s.Rows+int64(done.Rows), s.Bad+int64(done.Bad), time.Now()
 	})
-	if done.Lost > 0 {
-		l.log.Warn("changes that Redis has lost are in rank_lost", "changes", done.Lost)
+	if done.Aside > 0 {
+		l.log.Warn("changes that Redis does not have any more are set aside in rank_lost until they come again", "changes", done.Aside)
+	}
+	if done.Reborn > 0 {
+		l.log.Warn("boards have begun again with their first change: their keys had expired, or were deleted; rankcache ledger check tells what they had", "boards", done.Reborn)
 	}
 }
 

@@ -1,186 +1,91 @@
 package ledger
 
 import (
+	"context"
 	"database/sql"
-	"math"
+	"time"
 
-	"rankcache/wire"
+	"golang.org/x/time/rate"
+
+	"rankcache"
+	"rankcache/internal/tick"
 )
 
-// tailPage is how many rows of a lost history are moved at a time, which bounds memory.
-const tailPage = 5000
+// What is known of a row of rank_lost, in its column state.
+const (
+	lostAside = 0 // its order id may come again
+	lostAgain = 1 // it has; or the row is a trim, which goes with the change that caused it
+	lostGone  = 2 // it has not come again in time
+)
 
-// keepLost writes changes of a lost history that never were in rank_log.
-func (c *settling) keepLost(lost []*wire.Update) error {
-	if len(lost) == 0 {
-		return nil
-	}
-	there := make(map[logKey]*wire.Update)
-	err := c.t.d.query("SELECT ", logColumns, " FROM rank_lost WHERE ").among(keyColumns(lost)...).each(c.t, func(row *sql.Rows) error {
-		u, err := scanUpdate(row)
-		if err == nil {
-			there[logKey{u.Board, u.Run, u.Seq}] = u
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	var fresh []*wire.Update
-	for _, u := range lost {
-		if before := there[logKey{u.Board, u.Run, u.Seq}]; before != nil && same(before, u) {
-			c.done.Repeats++
-			continue
-		}
-		fresh = append(fresh, u)
-	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	at := make([]int64, len(fresh))
-	for i := range at {
-		at[i] = c.now
-	}
-	c.done.Lost += len(fresh)
-	_, err = c.t.d.insert("rank_lost", "", append(updateColumns(fresh), ints("lost_at", at))...).exec(c.t)
-	return err
-}
+const (
+	// judgeEvery is the time between two looks for what has come again.
+	judgeEvery = 2 * time.Second
+	// comesWithin is how long what was set aside may take to come again, and looksFor how long it is
+	// looked for: a rewind may take longer.
+	comesWithin, looksFor = 10 * time.Minute, 24 * time.Hour
+)
 
-// moveTail moves what a run has from a change on, but for what Redis has applied.
-func (c *settling) moveTail(from tail, runs runsOf) error {
-	u := from.from
-	for below := int64(math.MaxInt64); ; {
-		var page, lost []*wire.Update
-		err := c.t.d.query("SELECT ", logColumns, " FROM rank_log WHERE board = ").arg(string(u.Board)).add(" AND run = ").arg(int64(u.Run)).
-			add(" AND seq >= ").arg(int64(u.Seq)).add(" AND seq < ").arg(below).add(" ORDER BY seq DESC LIMIT ").arg(tailPage).
-			each(c.t, func(row *sql.Rows) error {
-				u, err := scanUpdate(row)
-				page = append(page, u)
-				return err
+// lostRows is rank_lost.
+type lostRows struct{ *database }
+
+// judge reports changes that were set aside and don't come again as lost, until ctx ends.
+func (l *Ledger) judge(ctx context.Context) {
+	limit := rate.Sometimes{Interval: 10 * logEvery}
+	for range tick.Every(ctx, judgeEvery) {
+		lost, pending, err := l.opts.Store.judge(ctx, time.Now())
+		if err != nil {
+			limit.Do(func() {
+				l.log.Warn("it is not known which changes Redis has lost: the next look is in two seconds", "err", err)
 			})
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		if lost, err = c.notHeld(page, from.all); err != nil {
-			return err
-		}
-		if err := c.move(lost, runs); err != nil {
-			return err
-		}
-		below = int64(page[len(page)-1].Seq)
-	}
-}
-
-// notHeld returns the rows that Redis has not applied, or all.
-func (c *settling) notHeld(rows []*wire.Update, all bool) (lost []*wire.Update, err error) {
-	if all {
-		return rows, nil
-	}
-	verdicts, err := verdicts(c.t.ctx, c.s.Orders, rows)
-	if err != nil {
-		return nil, err
-	}
-	for i, v := range verdicts {
-		if v != Held {
-			lost = append(lost, rows[i])
-		}
-	}
-	return lost, nil
-}
-
-// move moves rows to rank_lost, and sets their members and boards back to what remains.
-func (c *settling) move(rows []*wire.Update, runs runsOf) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	keys := keyColumns(rows)
-	moved, err := c.t.d.query("INSERT INTO rank_lost (", logColumns, ", lost_at) SELECT ", logColumns, ", ").arg(c.now).add(c.t.d.asInt(), " FROM rank_log WHERE ").
-		among(keys...).exec(c.t)
-	if err != nil {
-		return err
-	}
-	c.done.Lost += int(moved)
-	if _, err := c.t.d.query("DELETE FROM rank_log WHERE ").among(keys...).exec(c.t); err != nil {
-		return err
-	}
-	if err := c.resetScores(rows, runs); err != nil {
-		return err
-	}
-	if err := c.resetBoards(rows, runs); err != nil {
-		return err
-	}
-	return c.s.at("moved")
-}
-
-// resetScores sets the members of moved rows to their latest remaining row. If retention
-// may have removed that, their board is incomplete.
-func (c *settling) resetScores(rows []*wire.Update, runs runsOf) error {
-	members := memberColumns(rows)
-	var remain []*wire.Update
-	err := c.t.d.query("SELECT ", logColumns, " FROM (SELECT ", logColumns,
-		", ROW_NUMBER() OVER (PARTITION BY board, member ORDER BY run DESC, seq DESC) AS newest FROM rank_log WHERE ").among(members...).
-		add(") AS l WHERE newest = 1").each(c.t, func(row *sql.Rows) error {
-		u, err := scanUpdate(row)
-		remain = append(remain, u)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if _, err := c.t.d.query("DELETE FROM rank_score WHERE ").among(members...).exec(c.t); err != nil {
-		return err
-	}
-	if len(remain) > 0 {
-		if _, err := c.t.d.insert("rank_score", c.t.d.newer, scoreColumns(remain)...).exec(c.t); err != nil {
-			return err
-		}
-	}
-	has := make(map[memberKey]bool)
-	for _, u := range remain {
-		has[memberOf(u)] = true
-	}
-	for _, u := range rows {
-		if h := runs.highest(u.Board); h != nil && !has[memberOf(u)] && runs.cut(u) {
-			if _, err := c.t.d.query("UPDATE rank_board SET incomplete = 1 WHERE board = ").arg(string(u.Board)).exec(c.t); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// cut reports whether rows of the change's board are missing before those that are there.
-func (r runsOf) cut(u *wire.Update) bool {
-	h := r.highest(u.Board)
-	for _, run := range r[u.Board] {
-		if run.run >= h.base && run.first > run.begin || run.run == h.base && run.begin > 1 {
-			return true
-		}
-	}
-	return false
-}
-
-// resetBoards sets the runs of moved rows to their highest remaining row.
-func (c *settling) resetBoards(rows []*wire.Update, runs runsOf) error {
-	var changed []*boardRun
-	seen := make(map[logKey]bool)
-	for _, u := range rows {
-		key := logKey{u.Board, u.Run, 0}
-		r := runs.find(u.Board, u.Run)
-		if r == nil || seen[key] {
 			continue
 		}
-		seen[key] = true
-		r.last = &wire.Update{Board: u.Board, Run: u.Run, Seq: r.begin - 1, At: r.last.At}
-		err := c.t.d.query("SELECT ", logColumns, " FROM rank_log WHERE board = ").arg(string(u.Board)).add(" AND run = ").arg(int64(u.Run)).
-			add(" ORDER BY seq DESC LIMIT 1").each(c.t, func(row *sql.Rows) (err error) {
-			r.last, err = scanUpdate(row)
-			return err
-		})
+		l.metrics.pending.Set(float64(pending))
+		l.metrics.lost.Add(float64(lost))
+		l.note(func(s *Status) { s.Lost, s.Pending = s.Lost+lost, pending })
+		if lost > 0 {
+			l.log.Error("Redis has lost changes, and they were not applied again: they are in rank_lost with state 2", "changes", lost)
+		}
+	}
+}
+
+// judge notes which changes have come again, and returns how many it has found to be lost and how
+// many may come yet. Several callers find each once.
+func (s lostRows) judge(ctx context.Context, now time.Time) (lost int64, pending int, err error) {
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		_, err := t.d.query("UPDATE rank_lost SET state = ").arg(lostAgain).add(" WHERE state IN (").arg(lostAside).add(", ").arg(lostGone).add(") AND lost_at > ").
+			arg(now.Add(-looksFor).UnixMilli()).add(" AND EXISTS (SELECT 1 FROM rank_log l WHERE l.board = rank_lost.board AND l.member = rank_lost.member",
+			" AND l.order_id = rank_lost.order_id AND l.op = rank_lost.op)").exec(t)
 		if err != nil {
 			return err
 		}
-		changed = append(changed, r)
+		lost, err = t.d.query("UPDATE rank_lost SET state = ").arg(lostGone).
+			add(", now_score = (SELECT s.score FROM rank_score s WHERE s.board = rank_lost.board AND s.member = rank_lost.member) WHERE state = ").arg(lostAside).
+			add(" AND lost_at <= ").arg(now.Add(-comesWithin).UnixMilli()).exec(t)
+		return err
+	})
+	if err == nil {
+		q := s.d.query("SELECT count(*) FROM rank_lost WHERE state = ").arg(lostAside)
+		err = s.db.QueryRowContext(ctx, q.text.String(), q.args...).Scan(&pending)
 	}
-	return c.t.saveRuns(changed)
+	return lost, pending, err
+}
+
+// Settled reports whether the ledger has a board as it is in Redis: nothing of it is on its
+// way, and nothing that Redis has lost may come again.
+func (s lostRows) Settled(ctx context.Context, board rankcache.BoardID, state rankcache.State) (settled bool, err error) {
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		var last rankcache.State
+		var pending int
+		q := t.d.query("SELECT run, seq FROM rank_board WHERE board = ").arg(string(board)).add(" ORDER BY run DESC LIMIT 1")
+		err := q.each(t, func(row *sql.Rows) error { return row.Scan(&last.Run, &last.Seq) })
+		if err != nil {
+			return err
+		}
+		q = t.d.query("SELECT count(*) FROM rank_lost WHERE state = ").arg(lostAside).add(" AND board = ").arg(string(board))
+		err = q.each(t, func(row *sql.Rows) error { return row.Scan(&pending) })
+		settled = pending == 0 && last.Seq == state.Seq && last.Run <= state.Run // a board may get a run without a change
+		return err
+	})
+	return settled, err
 }

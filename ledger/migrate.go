@@ -127,10 +127,11 @@ func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file s
 	return tx.Commit()
 }
 
-// isThere reports whether MariaDB or MySQL has the column, the index or the constraint already.
+// isThere reports whether MariaDB or MySQL has made the column, the index or the constraint already, or dropped the
+// column.
 func isThere(err error) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && (e.Number == 1060 || e.Number == 1061 || e.Number == 1826 || e.Number == 3822)
+	return ok && (e.Number == 1060 || e.Number == 1061 || e.Number == 1091 || e.Number == 1826 || e.Number == 3822)
 }
 
 // otherTables names the cause of an error about tables or columns that are not there.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"rankcache"
 	"rankcache/wire"
@@ -28,6 +29,22 @@ type Proof struct {
 	Sum         uint64            `json:"-"`          // over rank_score
 	Incomplete  bool              `json:"incomplete"` // what a member had before a loss was removed as too old
 	Proved      bool              `json:"proved"`
+	// Earlier is the life that the board had before it began again: its keys had expired, or
+	// were deleted. Nil: none that the ledger has.
+	Earlier *Earlier `json:"earlier,omitempty"`
+}
+
+// Earlier is a life of a board that has ended.
+type Earlier struct {
+	Run     uint64 `json:"run"`
+	Changes uint64 `json:"changes"`
+	Members int    `json:"members"` // at its end
+	At      int64  `json:"at"`      // of the last change, in Unix milliseconds
+}
+
+// String tells of the life in words.
+func (e *Earlier) String() string {
+	return fmt.Sprintf("an earlier life with %d changes and %d members ended after %s: its keys had expired, or were deleted", e.Changes, e.Members, time.UnixMilli(e.At).UTC().Format(time.RFC3339))
 }
 
 // prover compares boards with the checksums of their changes.
@@ -75,13 +92,14 @@ func prove(t *transaction, board rankcache.BoardID) (*Proof, error) {
 // proofState reads the board's runs into p and returns the first that counts.
 func proofState(t *transaction, p *Proof) (base int64, err error) {
 	base, p.First = math.MaxInt64, math.MaxUint64
-	q := t.d.query("SELECT run, base_run, begin_seq, first_seq, seq, sum, members, incomplete FROM rank_board WHERE board = ").arg(string(p.Board)).add(" ORDER BY run DESC")
+	q := t.d.query("SELECT run, base_run, begin_seq, first_seq, seq, sum, members, at, incomplete FROM rank_board WHERE end_seq > 0 AND board = ").arg(string(p.Board)).add(" ORDER BY run DESC")
 	err = q.each(t, func(row *sql.Rows) error {
 		var run, itsBase int64
 		var begin, first, seq uint64
 		var members, incomplete int
 		var sum sql.NullInt64
-		if err := row.Scan(&run, &itsBase, &begin, &first, &seq, &sum, &members, &incomplete); err != nil {
+		var at int64
+		if err := row.Scan(&run, &itsBase, &begin, &first, &seq, &sum, &members, &at, &incomplete); err != nil {
 			return err
 		}
 		if p.State.Run == 0 { // the latest
@@ -91,6 +109,8 @@ func proofState(t *transaction, p *Proof) (base int64, err error) {
 		if run >= base {
 			p.Begin, p.First = begin, min(p.First, first)
 			p.Incomplete = p.Incomplete || incomplete != 0
+		} else if p.Earlier == nil {
+			p.Earlier = &Earlier{uint64(run), seq, members, at} // #nosec G115 -- stored from uint64
 		}
 		return nil
 	})

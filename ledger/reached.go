@@ -20,26 +20,23 @@ const (
 
 // Feed names what lies between a command and the ledger's rows.
 type Feed struct {
-	Writers string // consumer group of the writers
-	Ledger  string // topic of the ledger
+	Commands string // topic of the commands
+	Writers  string // consumer group of the writers
+	Ledger   string // topic of the ledger
 }
 
 // Reached returns once the ledger has every command that was in the commands' topic when it
 // was called: the writers have committed it, and the database is behind the records that
 // they had written by then. The error wraps [ErrBehind] if that takes longer than patience.
-func (p *Poster) Reached(ctx context.Context, store *Store, feed Feed, patience time.Duration) error {
+// The client is one for the writers' group.
+func Reached(ctx context.Context, client *kafka.Consumer, store *Store, feed Feed, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	group, err := p.group(feed.Writers)
-	if err != nil {
-		return err
-	}
-	defer group.Close()
-	at := positions{ctx, p.client.Admin}
-	if err := at.wait(p.topic, "the writers' group "+feed.Writers, func(ends map[int32]int64) (map[int32]int64, error) {
+	at := positions{ctx, client.Admin}
+	if err := at.wait(feed.Commands, "the writers' group "+feed.Writers, func(ends map[int32]int64) (map[int32]int64, error) {
 		ctx, cancel := context.WithTimeout(ctx, offsetsTime)
 		defer cancel()
-		return group.GroupOffsets(ctx, feed.Writers, p.topic, len(ends))
+		return client.GroupOffsets(ctx, feed.Writers, feed.Commands, len(ends))
 	}); err != nil {
 		return err
 	}
@@ -86,11 +83,4 @@ func (p positions) ends(topic string) (map[int32]int64, error) {
 		return nil, err
 	}
 	return p.admin.Offsets(p.ctx, topic, n, kafka.End)
-}
-
-// group returns a client that reads what a consumer group has committed. The caller closes it.
-func (p *Poster) group(name string) (*kafka.Consumer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return kafka.NewGroup(nil, name, p.settings)
 }

@@ -75,6 +75,17 @@ func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 	return &u, nil
 }
 
+// updatesTo returns a scan of rows of logColumns for a function that takes them.
+func updatesTo(fn func(*wire.Update) error) func(*sql.Rows) error {
+	return func(row *sql.Rows) error {
+		u, err := scanUpdate(row)
+		if err != nil {
+			return err
+		}
+		return fn(u)
+	}
+}
+
 // parseOp returns the operation of a row.
 func parseOp(text string) (wire.Op, error) {
 	if text == wire.OpTrim.String() {

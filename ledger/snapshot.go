@@ -17,9 +17,10 @@ type Snapshot struct {
 	Begin      uint64          // first seq that the ledger has met; more than 1: it began later than the board
 	First      uint64          // first seq that is kept
 	Incomplete bool            // what a member had before a loss was removed as too old
-	Pending    int             // changes that Redis has lost and that are to be applied again
+	Pending    int             // changes that Redis does not have any more and that may be applied again
 	Lost       int64           // the latest row of rank_lost
 	Count      int             // members, as the latest change counts them
+	Before     *Earlier        // the life before the board began again, nil if there is none
 
 	base int64
 	t    *transaction
@@ -44,8 +45,8 @@ func (v *Snapshot) describe() (err error) {
 	if v.base, err = proofState(v.t, &p); err != nil && !errors.Is(err, ErrNoBoard) {
 		return err
 	}
-	v.State, v.Begin, v.First, v.Incomplete, v.Count = p.State, p.Begin, p.First, p.Incomplete, p.WantMembers
-	q := v.t.d.query("SELECT count(CASE WHEN state = ").arg(lostPending).add(" THEN 1 END), COALESCE(MAX(id), 0) FROM rank_lost WHERE board = ").arg(string(v.Board))
+	v.State, v.Begin, v.First, v.Incomplete, v.Count, v.Before = p.State, p.Begin, p.First, p.Incomplete, p.WantMembers, p.Earlier
+	q := v.t.d.query("SELECT count(CASE WHEN state = ").arg(lostAside).add(" THEN 1 END), COALESCE(MAX(id), 0) FROM rank_lost WHERE board = ").arg(string(v.Board))
 	return q.each(v.t, func(row *sql.Rows) error { return row.Scan(&v.Pending, &v.Lost) })
 }
 
@@ -113,13 +114,7 @@ func (v *Snapshot) of(selected string) *query {
 // milliseconds, in the sequence in which Redis applied them.
 func (v *Snapshot) Changes(place rankcache.State, since int64, fn func(*wire.Update) error) error {
 	q := v.behind(v.t.d.query("SELECT ", logColumns, " FROM rank_log"), place).add(" AND at >= ").arg(since).add(" ORDER BY run, seq")
-	return q.each(v.t, func(row *sql.Rows) error {
-		u, err := scanUpdate(row)
-		if err != nil {
-			return err
-		}
-		return fn(u)
-	})
+	return q.each(v.t, updatesTo(fn))
 }
 
 // entries runs a query of members and raw scores; those without one are left out.

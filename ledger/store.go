@@ -36,9 +36,6 @@ type Store struct {
 	snapshots
 	inspector
 	rankIndex
-	// Orders, if it is not nil, is asked which of two rows that can't both be is in Redis.
-	// It is set before the first batch.
-	Orders Orders
 }
 
 // database is what the parts of a Store share.

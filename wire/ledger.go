@@ -16,10 +16,6 @@ import (
 // maxTag is longer than any tag of a period, and maxClass than any class's name, in bytes.
 const maxTag, maxClass = 40, 40
 
-// RedressHeader is the header of a record of the command topic that the ledger has posted
-// because Redis has lost its change: it was in time, and within the guards, before.
-const RedressHeader = "rankcache-redress"
-
 // LedgerUpdate is one applied change as it travels on the ledger's topic: the update, and
 // of which kind its board is. Class is "" for a board of no class, and then so are the
 // others.

@@ -3,7 +3,6 @@ package writer
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"rankcache/class"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit"
-	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -240,34 +238,4 @@ func TestRepeatOfAnExpiredBoard(t *testing.T) {
 	equal(t, "keys", h.client.Keys(t.Context(), "*"+string(h.board)+"*").Val(), []string{})
 	h.at0(r.expires - 1) // was held up by an outage: not lost
 	equal(t, "in time", h.applyOne(t, r, incr).Update.Seq, uint64(1))
-}
-
-// What the ledger posts again was in time and within the guards before. Of a board that keeps
-// the tie-break in the score it posts the score with it.
-func TestRedressPassesLatenessAndGuards(t *testing.T) {
-	file, err := rooms.Parse([]byte(`
-classes: [{name: gift-minute, board: "gift:{zone}:{period}", period: 1m, grace: 5s, ties: first, guard: {changes: 1/1h, members: 10, action: refuse}}]
-`))
-	must(t, err)
-	h := quiet(t, func(o *Options) { o.Tiers = tiers{file: file} })
-	now, zone, topic := time.UnixMilli(h.at), h.zone(), "commands"
-	record := func(command string, headers ...kafka.Header) *kafka.Message {
-		return &kafka.Message{Value: []byte(command), Timestamp: now, TimestampType: kafka.TimestampLogAppendTime,
-			TopicPartition: kafka.TopicPartition{Topic: &topic}, Headers: headers}
-	}
-	redress := kafka.Header{Key: wire.RedressHeader, Value: []byte("1")}
-	ended := now.Add(-2 * time.Minute).UnixMilli()
-	b, err := file.Class("gift-minute").At(map[string]string{"zone": zone}, time.UnixMilli(ended))
-	must(t, err)
-	set := fmt.Sprintf(`{"order":"o4","board":%q,"member":"b","op":"set","score":7.25,"at":%d}`, b.ID, ended)
-	_, err = h.applyBatch(t.Context(), &batch{round: noRewinds, polled: now, records: []*kafka.Message{
-		record(h.inClass("o1", zone, ended)), record(h.inClass("o2", zone, ended), redress), record(h.inClass("o2", zone, ended), redress),
-		record(h.inClass("o3", zone, ended), redress), record(set, redress)}})
-	must(t, err)
-	for result, n := range map[string]int{"applied": 3, "duplicate": 1, "refused": 1} {
-		equal(t, result, h.count(result), n)
-	}
-	h.board = b.ID
-	got := h.scores(t)
-	equal(t, "scores", []float64{math.Floor(got["a"]), math.Floor(got["b"])}, []float64{2, 7})
 }

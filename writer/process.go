@@ -43,9 +43,6 @@ func newProcessor(opts Options) *processor {
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
 func (p *processor) acceptRecord(m *kafka.Message, polled time.Time) (j *job, err error) {
 	at, arrived := recordTime(m, polled), arrival(m, polled)
-	if isRedress(m) {
-		return redressed{p}.accept(m.Value, at, arrived)
-	}
 	if j, err = p.accept(m.Value, at, arrived); brokerDates(m) {
 		j.clockLimit = maxClockDifference
 	}

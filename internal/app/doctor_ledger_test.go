@@ -31,7 +31,6 @@ func TestDoctorOnTheLedger(t *testing.T) {
 			expect(t, found, "database-rights", "skip")
 			expect(t, found, "ledger-topic", "fail: there is no topic "+topic)
 			expect(t, found, "ledger-lag", "skip")
-			expect(t, found, "ledger-redress", "warn: there is no topic "+commands)
 
 			if kind == "postgres" {
 				found, _ = at(testkit.PooledDatabase(t, database))

@@ -3,19 +3,14 @@ package app
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
-	"rankcache/ledger"
-	"rankcache/wire"
 )
 
 // TestLedgerKeepsWhatIsPosted: what a writer has answered is in both kinds of database, and
@@ -57,26 +52,6 @@ func spoil(t *testing.T, url, board string) {
 	db := testkit.SQL(t, url)
 	if _, err := db.ExecContext(t.Context(), "DELETE FROM rank_log WHERE seq = 2 AND board = '"+board+"'"); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestRedisTellsWhichChangeItHas: the record of an order decides which of two rows is lost.
-func TestRedisTellsWhichChangeItHas(t *testing.T) {
-	t.Parallel()
-	h := newFixture(t)
-	var u wire.Update
-	testkit.Eventually(t, time.Minute, func() error { // the producer needs a moment at the start
-		answer := postOrder(t, h, fmt.Sprintf(`{"order":"o1","board":%q,"member":"m","op":"incr","delta":1}`, h.star))
-		return wire.DecodeUpdate([]byte(answer), &u)
-	})
-	other, unknown, nowhere := u, u, u
-	other.Seq, unknown.OrderID, nowhere.Board = 2, "o2", "no-such-board"
-	got, err := ledger.NewRedisOrders(h.redis(t), wire.DefaultNames()).Verdicts(t.Context(), []*wire.Update{&u, &other, &unknown, &nowhere})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]ledger.Verdict{ledger.Held, ledger.Lost, ledger.Unknown, ledger.Unknown}, got); diff != "" {
-		t.Errorf("verdicts (-want +got):\n%s", diff)
 	}
 }
 

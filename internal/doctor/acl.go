@@ -69,8 +69,8 @@ func (r Redis) needs(role string) []permission {
 			none("EVAL", "return 0", 1, meta), none("SETRANGE", meta, 0, ""), none("ZREM", ends, nobody), none("ZADD", ends, "XX", 1, nobody), write("HSET", absent, "t", 1), none("HDEL", absent, nobody),
 			read("ZCARD", board), read("ZSCAN", board, 0), write("MULTI"), none("PEXPIREAT", board, 1), // of finals
 			write("SET", lease, "x"), read("PTTL", lease), write("PEXPIRE", lease, 1), write("DEL", lease)}
-	case "ledger":
-		return []permission{read("GET", meta), read("HGET", orders, "1")}
+	case "reconcile":
+		return []permission{read("GET", meta)}
 	case "poll":
 		return []permission{read("GET", hot), read("EVALSHA", noScript, 1, hot), none("SET", hot, "x", "XX"), none("EVAL", "return 0", 1, hot),
 			none("PEXPIRE", hot, 1), none("DEL", hot)}
@@ -78,7 +78,7 @@ func (r Redis) needs(role string) []permission {
 	return nil
 }
 
-// Needs returns the commands that an ACL must grant to a role: serve, write, poll, controller or ledger.
+// Needs returns the commands that an ACL must grant to a role: serve, write, poll, controller or reconcile.
 func (r Redis) Needs(role string) (commands []string) {
 	for _, a := range r.needs(role) {
 		if !slices.Contains(commands, a.String()) {

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +18,12 @@ const (
 	farBehind = 10_000
 )
 
-// Ledger returns the checks of the ledger's topic, of how far the ledger is behind it and of
-// the right to post again what Redis has lost. placed returns the next record of each
-// partition that the database has.
+// Ledger returns the checks of the ledger's topic, and of how far the ledger is behind it. placed
+// returns the next record of each partition that the database has.
 func (k *Kafka) Ledger(placed func(context.Context) (map[int32]int64, error)) []Check {
 	return []Check{
 		{checkLedgerTopic, []string{CheckKafka}, k.ledgerTopic},
 		{"ledger-lag", []string{checkLedgerTopic, CheckDatabase}, func(ctx context.Context) Verdict { return k.ledgerLag(ctx, placed) }},
-		{"ledger-redress", []string{CheckKafka}, k.mayRedress},
 	}
 }
 
@@ -118,25 +115,4 @@ func judgeLag(first, next, ends map[int32]int64) Verdict {
 		return okf("%d changes are not written yet, %d of %d partitions were never read: start rankcache ledger", behind, fresh, len(ends))
 	}
 	return okf("%d changes are not written yet", behind)
-}
-
-// mayRedress checks that what Redis has lost can be posted again.
-func (k *Kafka) mayRedress(ctx context.Context) Verdict {
-	found, err := k.describe(ctx, k.names.Commands)
-	if err != nil {
-		return Verdict{Fail, k.explain(err)}
-	}
-	return judgeRedress(k.names.Commands, found)
-}
-
-func judgeRedress(name string, found kafka.TopicDescription) Verdict {
-	switch {
-	case found.Error.Code() == kafka.ErrUnknownTopicOrPart:
-		return warnf("there is no topic %s, so what Redis loses can't be applied again: have the writer make it by --command-partitions", name)
-	case found.Error.Code() != kafka.ErrNoError:
-		return warnf("the rights on topic %s are unknown: %s", name, explain(found.Error))
-	case !slices.Contains(found.AuthorizedOperations, kafka.MayWrite):
-		return failf("the user may not write to topic %s, so what Redis loses can't be applied again: grant Write", name)
-	}
-	return okf("the user may write to topic %s", name)
 }

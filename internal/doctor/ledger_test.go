@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"testing"
-
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
 func TestJudgeServer(t *testing.T) {
@@ -54,14 +52,4 @@ func TestJudgeLag(t *testing.T) {
 		check(t, want, judgeLag(first, next, ends), want)
 	}
 	check(t, "far behind", judgeLag(map[int32]int64{0: 0}, map[int32]int64{0: 1}, map[int32]int64{0: farBehind + 2}), "warn: check that rankcache ledger is running")
-}
-
-func TestJudgeRedress(t *testing.T) {
-	answer := func(code kafka.ErrorCode, may ...kafka.ACLOperation) kafka.TopicDescription {
-		return kafka.TopicDescription{Error: kafka.NewError(code, "", false), AuthorizedOperations: may}
-	}
-	check(t, "may", judgeRedress("update_rank", answer(kafka.ErrNoError, kafka.ACLOperationWrite)), "ok")
-	check(t, "may not", judgeRedress("update_rank", answer(kafka.ErrNoError, kafka.ACLOperationRead)), "fail: grant Write")
-	check(t, "missing", judgeRedress("update_rank", answer(kafka.ErrUnknownTopicOrPart)), "warn: --command-partitions")
-	check(t, "unknown", judgeRedress("update_rank", answer(kafka.ErrTopicAuthorizationFailed)), "warn: unknown")
 }

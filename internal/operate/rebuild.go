@@ -156,20 +156,21 @@ func (o *rebuildOptions) rules(file *rooms.File, b rankcache.BoardID) rebuild.Ru
 
 // rebuiltBoard is what was done to a board. States are written as [rankcache.State.String] does.
 type rebuiltBoard struct {
-	Board    rankcache.BoardID    `json:"board"`
-	Result   string               `json:"result"` // rebuilt; of a dry run same or differs; expired; failed
-	Error    string               `json:"error,omitempty"`
-	Redis    string               `json:"redis_state"` // before
-	Ledger   string               `json:"ledger_state,omitempty"`
-	State    string               `json:"state,omitempty"` // after
-	Members  int                  `json:"members"`         // of the ledger
-	InRedis  *int                 `json:"redis_members,omitempty"`
-	Differ   *int                 `json:"members_that_differ,omitempty"`
-	List     []rebuild.Difference `json:"differences,omitempty"` // the first of them, by member
-	Orders   int                  `json:"orders,omitempty"`
-	Earlier  int                  `json:"earlier_members,omitempty"` // of lives before the board began anew
-	WaitedMS int64                `json:"writers_waited_ms,omitempty"`
-	TookMS   int64                `json:"took_ms"`
+	Board    rankcache.BoardID   `json:"board"`
+	Result   string              `json:"result"` // rebuilt; of a dry run same or differs; expired; failed
+	Error    string              `json:"error,omitempty"`
+	Redis    string              `json:"redis_state"` // before
+	Ledger   string              `json:"ledger_state,omitempty"`
+	State    string              `json:"state,omitempty"` // after
+	Members  int                 `json:"members"`         // of the ledger
+	InRedis  *int                `json:"redis_members,omitempty"`
+	Differ   *int                `json:"members_that_differ,omitempty"`
+	List     []ledger.Difference `json:"differences,omitempty"` // the first of them, by member
+	Orders   int                 `json:"orders,omitempty"`
+	Earlier  int                 `json:"earlier_members,omitempty"` // of lives before the board began again, that are not on it
+	Before   *ledger.Earlier     `json:"earlier,omitempty"`         // the latest of these lives
+	WaitedMS int64               `json:"writers_waited_ms,omitempty"`
+	TookMS   int64               `json:"took_ms"`
 }
 
 // rebuildReport is the stable JSON of rankcache rebuild.
@@ -216,8 +217,8 @@ func (r *rebuildReport) add(ctx context.Context, b rankcache.BoardID) {
 	case err != nil:
 		done.Result, done.Error = "failed", err.Error()
 	}
-	if done.Earlier > 0 {
-		fmt.Fprintf(r.progress, "%s began again as run %s: %d members of earlier lives are not on it\n", b, cmp.Or(done.State, done.Ledger), done.Earlier)
+	if done.Before != nil {
+		fmt.Fprintf(r.progress, "%s began again as %s: %v; %d members of earlier lives are not on it\n", b, cmp.Or(done.State, done.Ledger), done.Before, done.Earlier)
 	}
 	r.Boards = append(r.Boards, done)
 }
@@ -228,7 +229,7 @@ func (r *rebuildReport) rebuild(ctx context.Context, done *rebuiltBoard) error {
 		return err
 	}
 	done.Result, done.Redis, done.State = "rebuilt", result.Before.String(), result.After.String()
-	done.Members, done.Orders, done.Earlier, done.WaitedMS = result.Members, result.Orders, result.Earlier, result.Held.Milliseconds()
+	done.Members, done.Orders, done.Earlier, done.Before, done.WaitedMS = result.Members, result.Orders, result.Earlier, result.Life, result.Held.Milliseconds()
 	return nil
 }
 
@@ -238,7 +239,7 @@ func (r *rebuildReport) compare(ctx context.Context, done *rebuiltBoard) error {
 		return err
 	}
 	done.Result, done.Redis, done.Ledger = "same", c.Redis.String(), c.Ledger.String()
-	done.Members, done.InRedis, done.Differ, done.List, done.Earlier = c.LedgerMembers, &c.RedisMembers, &c.Differ, c.List, c.Earlier
+	done.Members, done.InRedis, done.Differ, done.List, done.Earlier, done.Before = c.LedgerMembers, &c.RedisMembers, &c.Differ, c.List, c.Earlier, c.Before
 	if c.Differ > 0 {
 		done.Result = "differs"
 	}

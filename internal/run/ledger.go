@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -55,7 +54,7 @@ func NewLedgerCommand() *cobra.Command {
 place in the topic in the same transaction, so that each is there exactly once. While
 the database is away it waits; Kafka keeps the changes. Run as many as you like: they
 share one consumer group. It makes its tables itself, unless --database-check is set.`,
-		Example: `  rankcache ledger --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database
+		Example: `  rankcache ledger --kafka kafka:9092 --database-file /run/secrets/database
   rankcache ledger check --database-file /run/secrets/database --board money:7`,
 		Args: cli.NoArgs,
 	}
@@ -106,7 +105,6 @@ type ledgerProcess struct {
 	store     *ledger.Store
 	forReads  *ledger.Store // with connections of its own
 	reads     *reads.Server // nil: none are served
-	redis     redis.UniversalClient
 	ledger    *ledger.Ledger
 	database  *health.Need
 	needs     health.Needs
@@ -129,9 +127,6 @@ func newLedger(o *LedgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 		l.forReads, err = cli.OpenDatabase(o.database)
 	}
 	if err == nil {
-		l.redis, err = o.DialRedis()
-	}
-	if err == nil {
 		err = l.build(keep)
 	}
 	if err != nil {
@@ -143,8 +138,7 @@ func newLedger(o *LedgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 
 func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 	o := l.options
-	l.store.Orders = ledger.NewRedisOrders(l.redis, o.Names)
-	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(l.log), Group: o.group, Topic: o.Names.Ledger, Commands: o.Names.Commands,
+	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(l.log), Group: o.group, Topic: o.Names.Ledger,
 		Check: o.check, ServeReads: o.reads, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
 	if err != nil {
 		return cli.Usagef("%w", err)
@@ -154,8 +148,7 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 		l.reads = reads.New(reads.Config{Store: l.forReads, Current: current, Log: l.log, Registerer: l.registry})
 	}
 	l.needs = health.Needs{cli.ServiceDatabase: l.database.Require(l.settled, l.store.Ping),
-		cli.ServiceKafka: o.KafkaNeed(doctor.KafkaUse{Group: o.group, Reads: o.Names.Ledger, Writes: o.Names.Commands}),
-		cli.ServiceRedis: health.NewNeed(cli.AnswerLasts).Require(o.RedisNeed(l.redis, "ledger", "", nil), nil)}
+		cli.ServiceKafka: o.KafkaNeed(doctor.KafkaUse{Group: o.group, Reads: o.Names.Ledger})}
 	l.ready = cli.Readiness(l.needs, nil)
 	cli.RegisterProcess(l.registry, l.ready)
 	l.listeners, err = cli.OpenListeners(cli.FlagAddr{Flag: "http", Addr: o.http})
@@ -163,9 +156,6 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 }
 
 func (l *ledgerProcess) close() error {
-	if l.redis != nil {
-		l.redis.Close()
-	}
 	if l.forReads != nil {
 		l.forReads.Close()
 	}

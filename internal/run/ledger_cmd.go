@@ -61,8 +61,9 @@ print the version. Run it as a user who may, where the ledger's own user may not
 
 // ledgerReport is the stable JSON of rankcache ledger check.
 type ledgerReport struct {
-	Boards  int             `json:"boards"`
-	Differs []*ledger.Proof `json:"differs"`
+	Boards     int             `json:"boards"`
+	Differs    []*ledger.Proof `json:"differs"`
+	BeganAgain []*ledger.Proof `json:"began_again"` // with the life before
 }
 
 func newLedgerCheckCommand() *cobra.Command {
@@ -72,7 +73,8 @@ func newLedgerCheckCommand() *cobra.Command {
 		Short: "Compare the ledger's boards with themselves: no change missing, scores add up",
 		Long: `Check that no change of a board is missing in rank_log, and that the scores in
 rank_score add up to the checksum of its latest change. Each board is read in one
-snapshot. It changes nothing, and reads neither Redis nor Kafka.
+snapshot. It changes nothing, and reads neither Redis nor Kafka. Boards that began again
+are listed with what they had before: if their keys were not to go, that is missing.
 
 Exit codes: 0 all boards are proved, 1 failed, 2 bad flag, 3 a board is not.`,
 		Example: `  rankcache ledger check --database-file /run/secrets/database
@@ -89,7 +91,7 @@ Exit codes: 0 all boards are proved, 1 failed, 2 bad flag, 3 a board is not.`,
 			return err
 		}
 		defer store.Close()
-		report := &ledgerReport{Differs: []*ledger.Proof{}}
+		report := &ledgerReport{Differs: []*ledger.Proof{}, BeganAgain: []*ledger.Proof{}}
 		if err := report.check(cmd.Context(), store, board); err != nil {
 			return err
 		}
@@ -135,6 +137,9 @@ func (r *ledgerReport) prove(ctx context.Context, store *ledger.Store, board ran
 	if !p.Proved {
 		r.Differs = append(r.Differs, p)
 	}
+	if p.Earlier != nil {
+		r.BeganAgain = append(r.BeganAgain, p)
+	}
 	return nil
 }
 
@@ -142,6 +147,9 @@ func (r *ledgerReport) print(to io.Writer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, p := range r.Differs {
 		fmt.Fprintf(table, "%s\t%s\n", p.Board, p.Why())
+	}
+	for _, p := range r.BeganAgain {
+		fmt.Fprintf(table, "%s\tbegan again: %v\n", p.Board, p.Earlier)
 	}
 	fmt.Fprintf(table, "%d boards, %d not proved\n", r.Boards, len(r.Differs))
 	return table.Flush()

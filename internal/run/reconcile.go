@@ -124,7 +124,7 @@ type reconciling struct {
 	options *ReconcileOptions
 	books   *sql.DB
 	redis   redis.UniversalClient
-	poster  *ledger.Poster
+	poster  *reconcile.Poster
 }
 
 // newReconciling builds every part. It starts nothing, and the caller closes it also after an error.
@@ -146,8 +146,8 @@ func newReconciling(o *ReconcileOptions, log *slog.Logger) (*reconciling, error)
 	if r.redis, err = o.DialRedis(); err != nil {
 		return r, err
 	}
-	store.Orders = ledger.NewRedisOrders(r.redis, o.Names)
-	if r.poster, err = ledger.NewPoster(o.KafkaSettings(), o.Names.Commands, log); err != nil {
+	r.Metas = reconcile.RedisMetas(r.redis, o.Names)
+	if r.poster, err = reconcile.NewPoster(o.KafkaSettings(), o.Names.Commands, log); err != nil {
 		return r, cli.Usagef("%w", err)
 	}
 	if !o.dryRun {
@@ -173,7 +173,7 @@ func (r *reconciling) close() {
 
 // reached waits until the ledger has all commands of now.
 func (r *reconciling) reached(ctx context.Context) error {
-	return r.poster.Reached(ctx, r.Store, ledger.Feed{Writers: r.options.group, Ledger: r.options.Names.Ledger}, reachedPatience)
+	return r.poster.Reached(ctx, r.Store, r.options.group, r.options.Names.Ledger, reachedPatience)
 }
 
 // Reconcile compares once, or until ctx is done.
@@ -201,7 +201,7 @@ func (r *reconciling) needs() health.Needs {
 	if o.dryRun {
 		kafka.Writes, kafka.Ends = "", append(kafka.Ends, o.Names.Commands)
 	}
-	return health.Needs{cli.ServiceKafka: o.KafkaNeed(kafka), cli.ServiceRedis: need(o.RedisNeed(r.redis, "ledger", "", nil)),
+	return health.Needs{cli.ServiceKafka: o.KafkaNeed(kafka), cli.ServiceRedis: need(o.RedisNeed(r.redis, "reconcile", "", nil)),
 		cli.ServiceDatabase: need(r.Store.Check), cli.ServiceBooks: need(r.Books.Check)}
 }
 

@@ -16,23 +16,15 @@ import (
 // maxListed is how many differences are listed.
 const maxListed = 10_000
 
-// Difference is a member that Redis and the ledger have with different raw scores; nil: not at
-// all.
-type Difference struct {
-	Member string   `json:"member"`
-	Redis  *float64 `json:"redis_raw"`
-	Ledger *float64 `json:"ledger_raw"`
-}
-
 // Differs reports a board of which Redis and the ledger disagree.
 type Differs struct {
-	Board   rankcache.BoardID `json:"board"`
-	State   string            `json:"state"`  // Redis's
-	Redis   int               `json:"redis"`  // members
-	Ledger  int               `json:"ledger"` // members
-	Members int               `json:"members_that_differ"`
-	List    []Difference      `json:"differences"` // the first of them, by member
-	File    string            `json:"-"`           // URL of the list
+	Board   rankcache.BoardID   `json:"board"`
+	State   string              `json:"state"`  // Redis's
+	Redis   int                 `json:"redis"`  // members
+	Ledger  int                 `json:"ledger"` // members
+	Members int                 `json:"members_that_differ"`
+	List    []ledger.Difference `json:"differences"` // the first of them, by member
+	File    string              `json:"-"`           // URL of the list
 }
 
 func (d *Differs) Error() string {
@@ -52,9 +44,7 @@ func (f *Finalizer) read(ctx context.Context, b rankcache.BoardID) (rows []rankc
 	case before.State != after.State || !after.HasSum:
 		return nil, state, fmt.Errorf("board %s was changed while it was read, or has no checksum: its state was %v and is %v", b, before.State, after.State)
 	}
-	slices.SortFunc(rows, func(a, b rankcache.Entry) int { return strings.Compare(a.Member, b.Member) })
-	rows = slices.CompactFunc(rows, func(a, b rankcache.Entry) bool { return a.Member == b.Member }) // a scan may return a member twice
-	return rows, after.State, f.level(ctx, b, after.State)
+	return ledger.ByMember(rows), after.State, f.level(ctx, b, after.State)
 }
 
 // compare returns a [*Differs] unless the members of Redis, and those of the ledger, add up
@@ -71,10 +61,11 @@ func (f *Finalizer) compare(ctx context.Context, made *ledger.Final, rows []rank
 	if sum&wire.SumMask == made.Sum && proof.Sum == made.Sum && proof.Members == len(rows) {
 		return nil
 	}
-	d := &Differs{Board: made.Board, State: made.State.String(), Redis: len(rows), List: []Difference{}}
-	if err := f.list(ctx, d, rows); err != nil {
+	found, err := ledger.Differ(rows, maxListed, func(fn func(rankcache.Entry) error) error { return f.opts.Store.EachMember(ctx, made.Board, fn) })
+	if err != nil {
 		return err
 	}
+	d := &Differs{Board: made.Board, State: made.State.String(), Redis: len(rows), Ledger: found.Ledger, Members: found.Members, List: found.List}
 	data, err := json.Marshal(d)
 	if err == nil && d.Members > 0 {
 		d.File, err = f.opts.Files.Put(ctx, fileName(&made.Final, ".differences.json"), data)
@@ -83,44 +74,6 @@ func (f *Finalizer) compare(ctx context.Context, made *ledger.Final, rows []rank
 		return fmt.Errorf("%w; its list was not written: %w", d, err)
 	}
 	return d
-}
-
-// list finds the members that differ: both sides are in the order of their bytes.
-func (f *Finalizer) list(ctx context.Context, d *Differs, rows []rankcache.Entry) error {
-	err := f.opts.Store.EachMember(ctx, d.Board, func(e rankcache.Entry) error {
-		d.Ledger++
-		for len(rows) > 0 && rows[0].Member < e.Member {
-			d.add(&rows[0], nil)
-			rows = rows[1:]
-		}
-		if len(rows) == 0 || rows[0].Member != e.Member {
-			d.add(nil, &e)
-			return nil
-		}
-		if rows[0].Score != e.Score {
-			d.add(&rows[0], &e)
-		}
-		rows = rows[1:]
-		return nil
-	})
-	for i := range rows {
-		d.add(&rows[i], nil)
-	}
-	return err
-}
-
-func (d *Differs) add(redis, ledger *rankcache.Entry) {
-	if d.Members++; len(d.List) >= maxListed {
-		return
-	}
-	var one Difference
-	if redis != nil {
-		one.Member, one.Redis = redis.Member, &redis.Score
-	}
-	if ledger != nil {
-		one.Member, one.Ledger = ledger.Member, &ledger.Score
-	}
-	d.List = append(d.List, one)
 }
 
 // sortByRank sorts as ZREVRANGE does.

@@ -176,7 +176,7 @@ func TestNoFinalIfRedisAndLedgerDiffer(t *testing.T) {
 			t.Fatalf("final: %v", err)
 		}
 		one, two, three := 1.0, 2.0, 3.0
-		want := []Difference{{"gone", &one, nil}, {"here", &three, &two}}
+		want := []ledger.Difference{{Member: "gone", Redis: &one}, {Member: "here", Redis: &three, Ledger: &two}}
 		if diff := cmp.Diff(want, d.List); diff != "" || d.Members != 2 {
 			t.Errorf("%d differences (-want +got):\n%s", d.Members, diff)
 		}

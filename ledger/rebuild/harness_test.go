@@ -96,7 +96,6 @@ func newIdle(t testing.TB, kind string, dial func(testing.TB) redis.UniversalCli
 	must(t, store.Migrate(t.Context()))
 	names := wire.DefaultNames()
 	names.Commands, names.Refused, names.Ledger = "c-"+name, "r-"+name, "l-"+name
-	store.Orders = ledger.NewRedisOrders(f.redis, names)
 	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names), Store: store, Rules: f.rules, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
 	return f
 }
@@ -111,7 +110,7 @@ func newFixture(t testing.TB, kind string, dial func(testing.TB) redis.Universal
 		Topics: writer.Topics{CommandPartitions: 1, LedgerPartitions: 1}, Log: o.Log})
 	must(t, err)
 	f.handler = w.Handler()
-	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Group: f.name, Log: o.Log}) // without Commands it does not apply again what tests delete
+	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Group: f.name, Log: o.Log})
 	must(t, err)
 	run(t, w.Run)
 	f.of("plain", "warm").give(t, "warm", "m", `"op":"incr","delta":1`) // makes the ledger's topic

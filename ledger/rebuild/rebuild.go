@@ -89,9 +89,10 @@ func New(opts Options) *Rebuilder {
 type Result struct {
 	Before, After rankcache.State // Redis's; Before is zero if Redis did not have the board
 	Members       int
-	Orders        int           // order ids
-	Earlier       int           // members of earlier lives, which are not on the board
-	Held          time.Duration // writers waited
+	Orders        int             // order ids
+	Earlier       int             // members of earlier lives, which are not on the board
+	Life          *ledger.Earlier // the life before the board began again, nil if there is none
+	Held          time.Duration   // writers waited
 	Took          time.Duration
 }
 
@@ -186,7 +187,7 @@ func span(m *wire.Meta) uint64 { return uint64(m.OrderLife)*1000 + 120_000 }
 // members, all of it is read later, at once.
 func (w *work) ahead(ctx context.Context) error {
 	return w.read(ctx, w.meta.Seq, func(v *ledger.Snapshot) (err error) {
-		w.lost, w.meta.Run = v.Lost, max(w.meta.Run, v.State.Run)
+		w.lost, w.meta.Run, w.done.Life = v.Lost, max(w.meta.Run, v.State.Run), v.Before
 		if w.done.Earlier, err = v.Earlier(); err != nil || w.rules.Trimmed {
 			return err
 		}
@@ -271,7 +272,7 @@ func (w *work) check(v *ledger.Snapshot, seq uint64) error {
 	case v.State.Seq < seq:
 		return fmt.Errorf("%w: Redis has applied %d, the ledger has %d: check that rankcache ledger runs and that the board's class has ledger: true", ErrBehind, seq, v.State.Seq)
 	case v.Pending > 0:
-		return fmt.Errorf("%w: %d that Redis has lost are being applied again", ErrBehind, v.Pending)
+		return fmt.Errorf("%w: %d that Redis has lost may be applied again", ErrBehind, v.Pending)
 	}
 	missing, err := v.Missing(w.place)
 	if err == nil && missing > 0 {

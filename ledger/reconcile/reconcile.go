@@ -40,16 +40,17 @@ type Post func(ctx context.Context, commands []*wire.LedgerUpdate) error
 // Reconciler compares one ledger with one set of books. Its methods belong to one goroutine.
 type Reconciler struct {
 	Books   *Books
-	Store   *ledger.Store // with Orders
-	Post    Post          // nil: missing orders are reported only
-	Classes []string      // whose boards are in the books; none: all boards of the ledger
-	Most    int           // differences of a kind that a report has
+	Store   *ledger.Store
+	Metas   Metas
+	Post    Post     // nil: missing orders are reported only
+	Classes []string // whose boards are in the books; none: all boards of the ledger
+	Most    int      // differences of a kind that a report has
 
 	posted map[uint64]time.Time // when missing orders were posted, by hash
 }
 
 // Compare compares the orders of a time, in Unix milliseconds, and posts what is missing.
-// The ledger has to have all commands of that time (see [ledger.Poster.Reached]). Memory is 8
+// The ledger has to have all commands of that time (see [Poster.Reached]). Memory is 8
 // bytes a row of ten minutes. The report is also returned with an error: as far as it got.
 func (r *Reconciler) Compare(ctx context.Context, from, to int64, now time.Time) (*Report, error) {
 	report := newReport(from, to)
@@ -151,17 +152,17 @@ func (c *comparison) lookUp(ctx context.Context) error {
 	for _, row := range c.batch {
 		keys = append(keys, c.keys(row)...)
 	}
-	applied, lost, err := c.r.Store.Ordered(ctx, keys)
+	applied, aside, err := c.r.Store.Ordered(ctx, keys)
 	if err != nil {
 		return fmt.Errorf("orders of the ledger: %w", err)
 	}
 	var missing []*Row
-	var inLost []bool
+	var isAside []bool
 	for _, row := range c.batch {
 		switch there, same := row.among(applied, c.keys(row)); {
 		case there == nil:
-			before, _ := row.among(lost, c.keys(row))
-			missing, inLost = append(missing, row), append(inLost, before != nil)
+			before, _ := row.among(aside, c.keys(row))
+			missing, isAside = append(missing, row), append(isAside, before != nil)
 		case !same:
 			d := row.differs(Different)
 			d.Ledger = changeOf(there)
@@ -169,7 +170,7 @@ func (c *comparison) lookUp(ctx context.Context) error {
 		}
 	}
 	c.batch = c.batch[:0]
-	return c.post(ctx, missing, inLost)
+	return c.post(ctx, missing, isAside)
 }
 
 // keys returns where the ledger would have a row.
@@ -212,7 +213,7 @@ func changeOf(u *wire.Update) *Change {
 }
 
 // post posts the missing orders that may be, and reports all.
-func (c *comparison) post(ctx context.Context, missing []*Row, inLost []bool) error {
+func (c *comparison) post(ctx context.Context, missing []*Row, isAside []bool) error {
 	if len(missing) == 0 {
 		return nil
 	}
@@ -224,7 +225,7 @@ func (c *comparison) post(ctx context.Context, missing []*Row, inLost []bool) er
 	var differences []Difference
 	for i, row := range missing {
 		d := row.differs(Missing)
-		if d.Why = c.why(row, c.meta(row, metas), inLost[i]); d.Why == "" {
+		if d.Why = c.why(row, c.meta(row, metas), isAside[i]); d.Why == "" {
 			if d.Why, err = c.changedSince(ctx, row); err != nil {
 				return err
 			}
@@ -257,7 +258,7 @@ func (c *comparison) metas(ctx context.Context, rows []*Row) (map[rankcache.Boar
 		}
 	}
 	slices.Sort(boards)
-	return c.r.Store.Orders.Metas(ctx, slices.Compact(boards))
+	return c.r.Metas(ctx, slices.Compact(boards))
 }
 
 // meta returns the state of the row's board; of a class only the shortest order life, as the
@@ -275,14 +276,14 @@ func (c *comparison) meta(row *Row, metas map[rankcache.BoardID]wire.Meta) (meta
 }
 
 // why returns why a missing order is not posted, "" if it is.
-func (c *comparison) why(row *Row, meta wire.Meta, inLost bool) string {
+func (c *comparison) why(row *Row, meta wire.Meta, isAside bool) string {
 	life := time.Duration(meta.OrderLife) * time.Second // #nosec G115 -- days at most
 	if life == 0 {
 		life = forgotten
 	}
 	_, lately := c.r.posted[orderHash(row.Board, row.class(), row.Member, row.Order)]
 	switch {
-	case inLost:
+	case isAside:
 		return InRankLost
 	case meta.Life >= wire.LifeClosed:
 		return Closed

@@ -60,7 +60,6 @@ func newScene(t *testing.T, kind string) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.store.Close() })
-	s.store.Orders = states{}
 	if s.books, err = ledger.OpenSQL(testkit.Database(t, kind), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +82,7 @@ func (s *scene) exec(text string) {
 }
 
 // states are what Redis knows: nothing but that one board is closed.
-type states struct{}
-
-func (states) Verdicts(context.Context, []*wire.Update) ([]ledger.Verdict, error) { return nil, nil }
-
-func (states) Metas(_ context.Context, boards []rankcache.BoardID) (map[rankcache.BoardID]wire.Meta, error) {
+func states(_ context.Context, boards []rankcache.BoardID) (map[rankcache.BoardID]wire.Meta, error) {
 	metas := make(map[rankcache.BoardID]wire.Meta)
 	for _, b := range boards {
 		if b == "shut" {
@@ -163,7 +158,7 @@ func (s *scene) query() string {
 }
 
 func (s *scene) reconciler(posted *[]*wire.LedgerUpdate) *Reconciler {
-	return &Reconciler{Books: NewBooks(s.books, s.query()), Store: s.store, Most: 10_000, Post: func(_ context.Context, commands []*wire.LedgerUpdate) error {
+	return &Reconciler{Books: NewBooks(s.books, s.query()), Store: s.store, Metas: states, Most: 10_000, Post: func(_ context.Context, commands []*wire.LedgerUpdate) error {
 		*posted = append(*posted, commands...)
 		return nil
 	}}
@@ -269,7 +264,7 @@ func watchHeap() func() uint64 {
 	return func() uint64 { close(stop); return <-most }
 }
 
-// TestWhatIsNotPosted: orders that may have been forgotten, of closed boards, that the redress decides about, and that
+// TestWhatIsNotPosted: orders that may have been forgotten, of closed boards, and that
 // were posted a moment ago.
 func TestWhatIsNotPosted(t *testing.T) {
 	s := newScene(t, testkit.SQLKinds[0])

@@ -23,7 +23,7 @@ var Kinds = []string{Missing, Different, Extra, Bad}
 // Reasons why a missing order is not posted.
 const (
 	TooOld       = "too_old"       // Redis may have forgotten its order id, so that it might count twice
-	InRankLost   = "rank_lost"     // Redis has lost it: the ledger decides
+	InRankLost   = "rank_lost"     // Redis has lost it a moment ago: the writers apply it again
 	Closed       = "closed"        // its board is closed
 	OnlyLooked   = "only_looked"   // nothing was to be posted
 	Changed      = "changed"       // its member was set or deleted since, or changed at all, if the order is a set or delete itself

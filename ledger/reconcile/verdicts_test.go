@@ -62,10 +62,8 @@ func TestNoNumberIsBad(t *testing.T) {
 	}
 }
 
-// shortLife has boards whose order life is 5 minutes.
-type shortLife struct{ states }
-
-func (shortLife) Metas(_ context.Context, boards []rankcache.BoardID) (map[rankcache.BoardID]wire.Meta, error) {
+// shortLife is a Redis with boards whose order life is 5 minutes.
+func shortLife(_ context.Context, boards []rankcache.BoardID) (map[rankcache.BoardID]wire.Meta, error) {
 	metas := make(map[rankcache.BoardID]wire.Meta)
 	for _, b := range boards {
 		metas[b] = wire.Meta{OrderLife: 300}
@@ -76,14 +74,15 @@ func (shortLife) Metas(_ context.Context, boards []rankcache.BoardID) (map[rankc
 // TestOrderLifeOfAClass: a row that names a class has the order life of the class's boards.
 func TestOrderLifeOfAClass(t *testing.T) {
 	s := newScene(t, testkit.SQLKinds[0])
-	s.store.Orders = shortLife{}
 	e := entry{class: true, order: "there", member: "m", op: wire.OpIncr, number: 1, at: now.Add(-9 * time.Minute).UnixMilli()}
 	s.apply(e)
 	gone := e
 	gone.order = "gone"
 	s.write(e, gone)
 	var posted []*wire.LedgerUpdate
-	r := s.compare(s.reconciler(&posted))
+	with := s.reconciler(&posted)
+	with.Metas = shortLife
+	r := s.compare(with)
 	if len(posted) != 0 || len(r.Differences) != 1 || r.Differences[0].Why != TooOld {
 		t.Errorf("%d posted, %+v", len(posted), r.Differences)
 	}

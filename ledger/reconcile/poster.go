@@ -1,4 +1,4 @@
-package ledger
+package reconcile
 
 import (
 	"context"
@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"time"
 
 	"rankcache/internal/kafka"
+	"rankcache/ledger"
 	"rankcache/wire"
 )
 
@@ -53,27 +55,23 @@ func (p *Poster) Post(ctx context.Context, commands []*wire.LedgerUpdate) error 
 		if key == "" {
 			key = u.Class + string(wire.AppendDims(nil, u.Dims))
 		}
-		messages[i] = &kafka.Message{Key: []byte(key), Value: wire.AppendLedgerUpdate(nil, u)}
-	}
-	return p.send(ctx, messages)
-}
-
-// again posts changes that Redis has lost, past lateness and guards.
-func (p *Poster) again(ctx context.Context, changes []*wire.Update) error {
-	messages := make([]*kafka.Message, len(changes))
-	for i, u := range changes {
-		messages[i] = &kafka.Message{Key: []byte(u.Board), Value: wire.AppendUpdate(nil, u), Headers: []kafka.Header{{Key: wire.RedressHeader, Value: []byte("1")}}}
-	}
-	return p.send(ctx, messages)
-}
-
-func (p *Poster) send(ctx context.Context, messages []*kafka.Message) error {
-	for _, m := range messages {
-		m.TopicPartition = kafka.On(p.topic, kafka.PartitionAny)
+		messages[i] = &kafka.Message{TopicPartition: kafka.On(p.topic, kafka.PartitionAny), Key: []byte(key), Value: wire.AppendLedgerUpdate(nil, u)}
 	}
 	_, err := p.client.Send(ctx, messages...)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	return fmt.Errorf("posting to %s: %w: check that this user may write there", p.topic, err)
+}
+
+// Reached waits until the ledger has all commands of now: see [ledger.Reached].
+func (p *Poster) Reached(ctx context.Context, store *ledger.Store, writers, topic string, patience time.Duration) error {
+	p.mu.Lock()
+	group, err := kafka.NewGroup(nil, writers, p.settings)
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	return ledger.Reached(ctx, group, store, ledger.Feed{Commands: p.topic, Writers: writers, Ledger: topic}, patience)
 }
