@@ -343,24 +343,32 @@ func TestBadRequests(t *testing.T) {
 		`{"reads":[{"board":"a b","limit":1}]}`: "bad board id",
 		`{"reads":[{"board":"a","limit":501}]}`: "want 0 to 500",
 		`{"reads":[{"board":"a"}]}`:             "neither rows nor members",
-		`{"reads":[{"board":"a","limit":1,"limits":2}]}`:                             `"reads.0.limits"`,
-		`{"reads":[{"board":"a","members":["\ud800"]}]}`:                             "surrogate",
-		`{"reads":[{"board":"a","board":"b","limit":1}]}`:                            "twice",
-		`{"reads":[{"board":"a","limit":1,"order":"up"}]}`:                           "want asc or desc",
-		`{"reads":[{"board":"a","members":["x","y"],"around":1}]}`:                   "one with around or gap",
-		`{"reads":[{"board":"a","members":["x"],"scores":true,"gap":true}]}`:         "a read of scores takes no rows",
-		`{"reads":[{"board":"a","members":[""]}]}`:                                   "bad member id",
-		`{"reads":[{"board":"a","members":["` + strings.Repeat("m", 2<<20) + `"]}]}`: "too large",
+		`{"reads":[{"board":"a","limit":1,"limits":2}]}`:                     `"reads.0.limits"`,
+		`{"reads":[{"board":"a","members":["\ud800"]}]}`:                     "surrogate",
+		`{"reads":[{"board":"a","board":"b","limit":1}]}`:                    "twice",
+		`{"reads":[{"board":"a","limit":1,"order":"up"}]}`:                   "want asc or desc",
+		`{"reads":[{"board":"a","members":["x","y"],"around":1}]}`:           "one with around or gap",
+		`{"reads":[{"board":"a","members":["x"],"scores":true,"gap":true}]}`: "a read of scores takes no rows",
+		`{"reads":[{"board":"a","members":[""]}]}`:                           "bad member id",
 	} {
-		resp, err := http.Post(b.client.url, "application/json", strings.NewReader(body)) //nolint:noctx // of this test
-		must(t, err)
-		var p struct{ Code, Detail string }
-		err = json.NewDecoder(resp.Body).Decode(&p)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusBadRequest || p.Code != "bad_request" || !strings.Contains(p.Detail, why) {
-			t.Errorf("%.60s: %d %+v, want %s", body, resp.StatusCode, p, why)
+		if status, p := postRead(t, b, body); status != http.StatusBadRequest || p.Code != "bad_request" || !strings.Contains(p.Detail, why) {
+			t.Errorf("%.60s: %d %+v, want %s", body, status, p, why)
 		}
 	}
+	body := `{"reads":[{"board":"a","members":["` + strings.Repeat("m", 2<<20) + `"]}]}`
+	if status, p := postRead(t, b, body); status != http.StatusRequestEntityTooLarge || p.Code != "body_too_large" {
+		t.Errorf("a large body: %d %+v", status, p)
+	}
+}
+
+// postRead posts a body, and returns the status and the problem.
+func postRead(t *testing.T, b *board, body string) (status int, p struct{ Code, Detail string }) {
+	t.Helper()
+	resp, err := http.Post(b.client.url, "application/json", strings.NewReader(body)) //nolint:noctx // of this test
+	must(t, err)
+	defer resp.Body.Close()
+	must(t, json.NewDecoder(resp.Body).Decode(&p))
+	return resp.StatusCode, p
 }
 
 // TestLedgerThatAnswersWrongly: an answer that is not to the question is an error.
