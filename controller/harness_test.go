@@ -38,8 +38,9 @@ type tiers struct {
 	wanted rankcache.BoardID // super-hot
 }
 
-func (t *tiers) File() *rooms.File { return t.file }
-func (t *tiers) Resolved() bool    { return true }
+func (t *tiers) File() *rooms.File                     { return t.file }
+func (t *tiers) Resolved() bool                        { return true }
+func (t *tiers) Boards(rooms.Mode) []rankcache.BoardID { return nil }
 func (t *tiers) Mode(b rankcache.BoardID, _ string) rooms.Mode {
 	if b == t.wanted {
 		return rooms.ModeSuperHot
