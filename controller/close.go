@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,11 +15,6 @@ import (
 	"rankcache/wire"
 )
 
-//go:embed life.lua
-var lifeSource string
-
-var lifeScript = redis.NewScript(wire.Script(lifeSource))
-
 const (
 	// pageSize is how many boards are read from the index at once.
 	pageSize = 1000
@@ -32,6 +26,8 @@ const (
 	// finalTimeout bounds one final, and finalsTime the start of finals in one look, so that
 	// other boards are closed meanwhile.
 	finalTimeout, finalsTime = 10 * time.Minute, 5 * time.Second
+	// sayAfter is how long the oldest board is closing when the log says what it waits for.
+	sayAfter = time.Minute
 )
 
 // ended is a board of the index whose period and grace are over.
@@ -41,13 +37,6 @@ type ended struct {
 	over  time.Time    // end of period and grace
 }
 
-// progress is how far this term has come with a board.
-type progress struct {
-	life  wire.Life
-	next  time.Time // when its final is tried again
-	pause time.Duration
-}
-
 // closeBoards takes each board that is due one step further.
 func (t *term) closeBoards(ctx context.Context) error {
 	due, err := t.due(ctx)
@@ -55,16 +44,17 @@ func (t *term) closeBoards(ctx context.Context) error {
 		return err
 	}
 	var failed error
+	t.waits = ""
 	if len(due) > 0 {
 		failed = t.pass(ctx, due)
 	}
 	t.finalsUntil = t.now().Add(finalsTime)
 	left := make(map[rankcache.BoardID]progress)
-	oldest := time.Time{}
+	closing, oldest := 0, time.Time{}
 	for batch := range slices.Chunk(due, batchSize) {
 		moves := t.move(ctx, batch)
 		for _, m := range moves {
-			if !m.done && t.wantsFinal(m.class) {
+			if t.closes(m) && t.wantsFinal(m.class) {
 				m.err = errors.Join(m.err, t.extend(ctx, m.ended))
 			}
 			if m.err != nil {
@@ -74,6 +64,10 @@ func (t *term) closeBoards(ctx context.Context) error {
 				continue
 			}
 			left[m.board] = m.progress
+			if !t.closes(m) {
+				continue
+			}
+			closing++
 			if oldest.IsZero() || m.over.Before(oldest) {
 				oldest = m.over
 			}
@@ -81,7 +75,7 @@ func (t *term) closeBoards(ctx context.Context) error {
 		failed = errors.Join(failed, t.index(ctx, moves))
 	}
 	t.boards = left
-	return errors.Join(failed, t.observe(ctx, len(left), oldest))
+	return errors.Join(failed, t.observe(ctx, closing, len(left)-closing, oldest))
 }
 
 // due returns the boards of the index whose period and grace are over.
@@ -108,28 +102,6 @@ func (t *term) due(ctx context.Context) (due []ended, err error) {
 	}
 }
 
-// pass finds out whether the commands that came in time are processed, if a board that is
-// due needs to know.
-func (t *term) pass(ctx context.Context, due []ended) (err error) {
-	var last time.Time
-	for _, e := range due {
-		if e.over.After(last) {
-			last = e.over
-		}
-	}
-	if t.marks == nil && !last.Before(t.passed) {
-		t.marks, err = t.kafka.mark(ctx, last.Add(time.Millisecond))
-	}
-	if t.marks == nil || err != nil {
-		return err
-	}
-	committed, err := t.kafka.committed(ctx, t.marks)
-	if committed {
-		t.passed, t.marks = t.marks.at, nil
-	}
-	return err
-}
-
 // move is one step of one board.
 type move struct {
 	ended
@@ -153,26 +125,46 @@ func (t *term) move(ctx context.Context, due []ended) []*move {
 	for want, of := range wants {
 		t.setLives(ctx, of, want)
 	}
+	var again []*move
 	for _, m := range moves {
 		if m.done || m.err != nil || m.life < wire.LifeClosed {
 			continue
 		}
-		m.done = true
 		if m.life == wire.LifeClosed && t.wantsFinal(m.class) {
 			t.final(ctx, m)
 		}
+		switch {
+		case t.closes(m):
+		case !m.durable():
+			m.done = true
+		case !t.now().Before(m.since.Add(secondLook)):
+			again = append(again, m)
+		}
+	}
+	if len(again) > 0 {
+		t.setLives(ctx, again, wire.LifeOpen)
 	}
 	return moves
 }
 
+// closes reports whether a board is still to be closed, or to have a final.
+func (t *term) closes(m *move) bool {
+	return !m.done && (m.life < wire.LifeClosed || m.life == wire.LifeClosed && t.wantsFinal(m.class))
+}
+
 // want returns the life that a board may have now.
 func (t *term) want(ctx context.Context, m *move) wire.Life {
-	if !m.over.Before(t.passed) || !t.now().After(m.over.Add(t.opts.PostTimeout)) {
+	passed := t.plain.passed
+	if m.durable() {
+		passed = t.durable.passed
+	}
+	if !m.over.Before(passed) || m.durable() && t.durable.eras == "" || !t.now().After(m.over.Add(t.opts.PostTimeout)) {
 		return wire.LifeClosing
 	}
 	if m.life < wire.LifeClosed {
 		var settled bool
 		if settled, m.err = t.settled(ctx, m.ended); !settled {
+			t.waitFor("the ledger does not have all changes of board %s", m.board)
 			return wire.LifeClosing
 		}
 	}
@@ -202,62 +194,8 @@ func (t *term) settled(ctx context.Context, e ended) (bool, error) {
 	return settled, err
 }
 
-// setLives sets the lives of boards, in one pipeline, unless they are further already.
-func (t *term) setLives(ctx context.Context, moves []*move, want wire.Life) {
-	now := t.now().UnixMilli()
-	replies, history := make([]*redis.Cmd, len(moves)), make([]string, len(moves))
-	ask := func(run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd, of func(int) bool) {
-		_, _ = t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
-			for i, m := range moves {
-				if of(i) {
-					replies[i] = run(ctx, p, []string{t.opts.Names.MetaKey(m.board)}, int(want), now, history[i])
-				}
-			}
-			return nil
-		})
-	}
-	unknown := func(i int) bool { return redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") }
-	ask(lifeScript.EvalSha, func(int) bool { return true })
-	ask(lifeScript.Eval, unknown)
-	ask(lifeScript.Eval, func(i int) bool {
-		id, err := replies[i].Text()
-		history[i] = id
-		return err == nil
-	})
-	for i, m := range moves {
-		t.read(m, replies[i], want, now)
-	}
-}
-
-// read takes the reply of life.lua. It is done with a board that is not there, or whose end is
-// another than the index tells.
-func (t *term) read(m *move, reply *redis.Cmd, want wire.Life, now int64) {
-	answer, err := reply.Int64Slice()
-	switch {
-	case err != nil:
-		m.err = err
-	case len(answer) != 2:
-		m.err = fmt.Errorf("%d numbers from life.lua, want 2", len(answer))
-	case answer[0] == -2:
-		m.err = wire.ErrMeta
-	case answer[0] == -1 && want == wire.LifeClosing: // a command that came in time may still make it
-		m.life = want
-	case answer[0] == -1 || answer[1] == 0: // it has expired, or was never made; or it has no end
-		m.done = true
-	case answer[1] > now:
-		m.done, m.end = true, answer[1]
-	default:
-		m.life = wire.Life(answer[0])
-		if m.life == want && want == wire.LifeClosed {
-			t.metrics.closed.Inc()
-			t.log.Debug("board closed", "board", m.board)
-		}
-	}
-}
-
 // final makes the final of a closed board.
 func (t *term) final(ctx context.Context, m *move) {
-	m.done = false
 	now := t.now()
 	if now.Before(m.next) || now.After(t.finalsUntil) {
 		return
@@ -269,7 +207,6 @@ func (t *term) final(ctx context.Context, m *move) {
 		return
 	}
 	t.setLives(ctx, []*move{m}, wire.LifeFinal)
-	m.done = m.err == nil
 }
 
 // index takes boards that are done out of the index, or corrects their end in it.
@@ -302,9 +239,14 @@ func (t *term) index(ctx context.Context, moves []*move) error {
 	return nil
 }
 
-// observe records how many boards are to be closed, and since when the oldest one is.
-func (t *term) observe(ctx context.Context, closing int, oldest time.Time) error {
-	now, lag, passed := t.now(), 0.0, t.passed
+// observe records how many boards are to be closed, and since when the oldest one is; how many are
+// closed and looked at again; and what is waited for.
+func (t *term) observe(ctx context.Context, closing, closed int, oldest time.Time) error {
+	now, lag, waits := t.now(), 0.0, t.waits
+	passed := t.plain.passed
+	if t.durable.passed.After(passed) {
+		passed = t.durable.passed
+	}
 	all, err := t.opts.Redis.ZCard(ctx, t.opts.Names.Ends).Result()
 	if err != nil {
 		return fmt.Errorf("read the index of ends: %w", err)
@@ -312,16 +254,32 @@ func (t *term) observe(ctx context.Context, closing int, oldest time.Time) error
 	if !oldest.IsZero() {
 		lag = now.Sub(oldest).Seconds()
 	}
-	running := max(int(all)-closing, 0)
-	t.metrics.boards.WithLabelValues("running").Set(float64(running))
-	t.metrics.boards.WithLabelValues("closing").Set(float64(closing))
+	running := max(int(all)-closing-closed, 0)
+	for state, n := range map[string]int{"running": running, "closing": closing, "closed": closed} {
+		t.metrics.boards.WithLabelValues(state).Set(float64(n))
+	}
+	if waits == "" {
+		t.waitSince = now
+	}
+	if lag > sayAfter.Seconds() && now.Sub(t.waitSince) > sayAfter {
+		t.waitLog.Do(func() {
+			t.log.Warn("boards are not closed yet", "boards", closing, "lag", now.Sub(oldest), "waits_for", waits)
+		})
+	}
 	t.metrics.lag.Set(lag)
 	t.note(func(s *Status) {
-		s.Running, s.Closing = running, closing
+		s.Running, s.Closing, s.Closed, s.WaitsFor = running, closing, closed, waits
 		s.Lag, _ = strconv.ParseFloat(strconv.FormatFloat(lag, 'f', 3, 64), 64)
 		if !passed.IsZero() {
 			s.Passed = &passed
 		}
 	})
 	return nil
+}
+
+// waitFor notes what boards wait for, if it is the first such thing in this look.
+func (t *term) waitFor(format string, args ...any) {
+	if t.waits == "" {
+		t.waits = fmt.Sprintf(format, args...)
+	}
 }

@@ -183,9 +183,11 @@ func (c *Controller) lead(ctx context.Context, k *kafkaClient) {
 // term is one time of leading: what it holds is found again by the next leader.
 type term struct {
 	leading
-	passed time.Time // every command that arrived before has been processed
-	marks  *marks    // appended, not passed yet
-	boards map[rankcache.BoardID]progress
+	plain, durable gate // of boards that are not durable, and of those that are
+	boards         map[rankcache.BoardID]progress
+	waits          string // what boards wait for, the first of it
+	waitSince      time.Time
+	waitLog        rate.Sometimes
 	// finalsUntil is when no more finals are begun in this look.
 	finalsUntil time.Time
 	topics      topicEnder
@@ -200,7 +202,7 @@ type leading struct {
 
 func newTerm(c *Controller, k *kafkaClient) *term {
 	with := leading{c, k}
-	return &term{leading: with, boards: make(map[rankcache.BoardID]progress), topics: topicEnder{leading: with}}
+	return &term{leading: with, boards: make(map[rankcache.BoardID]progress), waitSince: c.now(), waitLog: rate.Sometimes{Interval: sayAfter}, topics: topicEnder{leading: with}}
 }
 
 // step looks once at the boards that are due, and at the topics when it is time for that.

@@ -6,9 +6,11 @@
 // looks which boards of the index of ends are due (close.go): a board is due when its
 // period and the class's grace are over. It sets the board's life to closing (life.lua),
 // and to closed when nothing that came in time can be missing: the controller appends a
-// marker to each partition of the command topic, and the writers' group has committed
-// all of them (kafka.go); the time-out of posts has passed. Then the ledger, if there is
-// one, makes the final.
+// marker to each partition of the command topic (kafka.go), and the writers' group has committed
+// all of them, or, for durable classes, all masters of Redis tell that they have what is before
+// (pass.go); the time-out of posts has passed. Then the ledger, if there is
+// one, makes the final. The index keeps a durable board for two minutes more, in which a failover may
+// take its close back (life.go).
 //
 // Once a minute it looks at the topics of boards (topics.go): those of a class go after
 // the end of their last period and keep, once Redis has expired the board; others when
@@ -26,6 +28,8 @@
 //	due      its period and grace are over
 //	marker   a record of the command topic that tells how far the writers have come
 //	passed   every command that arrived before this time has been processed
+//	era      one server's history between two promotions or restarts
+//	position how far a master of Redis is in a partition of the command topic, by its own account
 //	absent   a topic whose board is not in Redis
 //
 // Start reading at [Controller.Run].

@@ -47,8 +47,13 @@ func TestFinalIsTriedUntilItIsMade(t *testing.T) {
 	}
 	f.ahead = finalEvery
 	f.look(t)
-	if a, b := f.meta(t, b).Life, f.meta(t, other).Life; a != wire.LifeFinal || b != wire.LifeClosed || len(f.indexed(t)) != 0 {
+	if a, b := f.meta(t, b).Life, f.meta(t, other).Life; a != wire.LifeFinal || b != wire.LifeClosed || !slices.Equal(f.indexed(t), []string{string(made.tried[0])}) {
 		t.Errorf("lives %d %d, in the index %q", a, b, f.indexed(t))
+	}
+	f.ahead += secondLook
+	f.look(t)
+	if n := len(f.indexed(t)); n != 0 {
+		t.Errorf("%d in the index after the second look", n)
 	}
 	r := testkit.Records(t, f.broker, f.opts.Names.Finals, 1)[0]
 	if string(r.Key) != string(b) || string(r.Value) != "final of "+string(b) {

@@ -29,6 +29,7 @@ const classFile = `classes:
 - {name: day, board: "NAMEd.{zone}:{period}", period: day, grace: 5s, keep: 1h}
 - {name: fans, board: "NAMEf:{zone}", period: none}
 - {name: paid, board: "NAMEp:{period}", period: day, grace: 0s, keep: 1h, ledger: true}
+- {name: lasting, board: "NAMEl:{period}", period: day, grace: 0s, keep: 1h, ops: [incr], durable: true}
 `
 
 // tiers is a Tiers with one file.
@@ -37,8 +38,9 @@ type tiers struct {
 	wanted rankcache.BoardID // super-hot
 }
 
-func (t *tiers) File() *rooms.File { return t.file }
-func (t *tiers) Resolved() bool    { return true }
+func (t *tiers) File() *rooms.File                     { return t.file }
+func (t *tiers) Resolved() bool                        { return true }
+func (t *tiers) Boards(rooms.Mode) []rankcache.BoardID { return nil }
 func (t *tiers) Mode(b rankcache.BoardID, _ string) rooms.Mode {
 	if b == t.wanted {
 		return rooms.ModeSuperHot
@@ -62,8 +64,7 @@ type fixture struct {
 func newFixture(t *testing.T, broker string, settings map[string]string, change func(*Options)) *fixture {
 	t.Helper()
 	f := &fixture{name: strings.ReplaceAll(testkit.Name(t), "_", "-"), broker: broker}
-	f.redis = redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { f.redis.Close() })
+	f.redis = client(t, testkit.Redis(t))
 	file, err := rooms.Parse([]byte(strings.ReplaceAll(classFile, "NAME", f.name)))
 	must(t, err)
 	f.tiers = &tiers{file: file}
@@ -78,6 +79,7 @@ func newFixture(t *testing.T, broker string, settings map[string]string, change 
 	if change != nil {
 		change(&o)
 	}
+	f.redis, _ = o.Redis.(*redis.Client)
 	c, err := New(o)
 	must(t, err)
 	k, err := openKafka(c.opts)
@@ -113,7 +115,7 @@ func (f *fixture) board(t *testing.T, class string, at time.Time, life wire.Life
 // meta returns a board's meta.
 func (f *fixture) meta(t *testing.T, b rankcache.BoardID) wire.Meta {
 	t.Helper()
-	m, err := wire.ParseMeta(f.redis.Get(t.Context(), f.opts.Names.MetaKey(b)).Val())
+	m, err := wire.ParseMeta(f.opts.Redis.Get(t.Context(), f.opts.Names.MetaKey(b)).Val())
 	must(t, err)
 	return m
 }
@@ -121,7 +123,7 @@ func (f *fixture) meta(t *testing.T, b rankcache.BoardID) wire.Meta {
 // indexed returns the boards of the index.
 func (f *fixture) indexed(t *testing.T) []string {
 	t.Helper()
-	return f.redis.ZRange(t.Context(), f.opts.Names.Ends, 0, -1).Val()
+	return f.opts.Redis.ZRange(t.Context(), f.opts.Names.Ends, 0, -1).Val()
 }
 
 // joinGroup makes the writers' group: kfake takes no offsets of one that it does not know.

@@ -143,20 +143,22 @@ func (k *kafkaClient) first(ctx context.Context, n int, at time.Time) ([]kafka.O
 	return first, nil
 }
 
-// committed reports whether the writers have committed all markers.
-func (k *kafkaClient) committed(ctx context.Context, m *marks) (bool, error) {
+// committed returns the offsets that the writers have committed, by partition; a negative one is none.
+func (k *kafkaClient) committed(ctx context.Context, m *marks) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	at, err := k.offsets.GroupOffsets(ctx, k.group, k.names.Commands, len(m.next))
-	if err != nil {
-		return false, err
+	return k.offsets.GroupOffsets(ctx, k.group, k.names.Commands, len(m.next))
+}
+
+// topicID returns the id of the command topic, "" if there is none.
+func (k *kafkaClient) topicID(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	id, err := k.producer.TopicID(ctx, k.names.Commands)
+	if kafka.Code(err) == kafka.ErrUnknownTopicOrPart {
+		return "", nil
 	}
-	for p, next := range m.next {
-		if at[int32(p)] < int64(next) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return id, err
 }
 
 // topics returns the names of the topics of boards.

@@ -15,10 +15,14 @@ type Status struct {
 	Leading bool       `json:"leading"`
 	Since   *time.Time `json:"since,omitempty"` // it leads, or no longer does
 	// Running are the boards of the index whose period runs, and Closing those that are
-	// to be closed; Lag is how long the oldest of them has been.
+	// to be closed; Lag is how long the oldest of them has been. Closed are those of durable
+	// classes that are looked at once more.
 	Running int     `json:"boards_running"`
 	Closing int     `json:"boards_closing"`
+	Closed  int     `json:"boards_closed"`
 	Lag     float64 `json:"lag_seconds"`
+	// WaitsFor is what boards that are to be closed wait for, empty if it is their turn.
+	WaitsFor string `json:"waits_for,omitempty"`
 	// Passed is the time up to which the writers have processed the commands, as far as
 	// it was needed.
 	Passed        *time.Time `json:"commands_passed,omitempty"`
@@ -68,7 +72,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		leading: set.Gauge("leading", "1 while this controller has the lease."),
 		lag:     set.Gauge("lag_seconds", "Time since period and grace ended of the oldest board that is not closed yet, or has no final yet."),
 		absent:  set.Gauge("absent_topics", "Topics whose board Redis does not have; they are deleted after --topic-keep."),
-		boards:  set.Gauges("boards", "Boards of classes that are not closed yet: running, or closing as their period is over.", "state"),
+		boards:  set.Gauges("boards", "Boards of classes with periods in the index of ends: running, closing as their period is over, or closed and looked at once more after two minutes (durable classes).", "state"),
 		closed:  set.Counter("closed_total", "Boards closed."),
 		deleted: set.Counters("topics_deleted_total", "Deleted topics: of ended boards of a class, or of boards that Redis has not had for --topic-keep (unknown).", "of"),
 		errors:  set.Counters("errors_total", "Failed attempts, which are repeated: to get the lease, to compare the clock, to close boards, to list topics.", "part"),

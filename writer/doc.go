@@ -25,7 +25,7 @@
 // the topic, and consumer_rewind.go reads from there.
 //
 // Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth
-// (the board is put into the index of ends first, in which the controller finds it),
+// (the board is put into the index of ends first, in which the controller finds it, index.go),
 // at each turn of its orders, and when something else has changed the board; adopt.go
 // adds up large boards; readopt.go adopts those whose sum a sidecar found wrong. order.go
 // has the records of orders and the scripts' replies.

@@ -3,7 +3,6 @@ package writer
 import (
 	"context"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,6 @@ const erasTimeout = 5 * time.Second
 type eras struct {
 	known   atomic.Pointer[string] // all of them; nil until they are needed
 	reading singleflight.Group
-	tags    sync.Map // slot to its tag
 }
 
 // list returns the eras as the scripts take them; before they were read one that no server has.

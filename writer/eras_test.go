@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"rankcache/internal/masters"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
@@ -31,7 +32,7 @@ func TestMasters(t *testing.T) {
 		for i, node := range try.nodes {
 			at := -1
 			for k := range all {
-				if all[k].name == a.eras.tagOf(try.lowest[i]) {
+				if string(all[k].name) == masters.Tag(try.lowest[i]) {
 					at = k
 				}
 			}

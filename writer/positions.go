@@ -5,11 +5,11 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
+	"rankcache/wire"
 	"rankcache/writer/internal/rewind"
 )
 
@@ -17,9 +17,6 @@ import (
 var positionsSource string
 
 var positionsScript = redis.NewScript(positionsSource)
-
-// lifeField is the hash's field beside the partitions.
-const lifeField = "life"
 
 // positions keeps how far each master is in the command topic. It is safe for concurrent use.
 type positions struct{ *adopter }
@@ -38,7 +35,7 @@ func (p positions) read(ctx context.Context, of rewind.Master, era rewind.Era) (
 	for i := 0; i+1 < len(fields); i += 2 {
 		name, _ := fields[i].(string)
 		value, _ := fields[i+1].(string)
-		if name == lifeField {
+		if name == wire.PositionsLife {
 			h.Life, h.New = value, value == life
 		} else if n, err := strconv.ParseInt(name, 10, 32); err == nil {
 			h.Of[int32(n)] = parsePosition(value)
@@ -48,13 +45,9 @@ func (p positions) read(ctx context.Context, of rewind.Master, era rewind.Era) (
 }
 
 // parsePosition returns a position, of no topic if it can't be read.
-func parsePosition(text string) (p rewind.Position) {
-	var healed string
-	if _, err := fmt.Sscan(text, &p.Topic, &p.Next, &healed); err != nil {
-		return rewind.Position{}
-	}
-	p.Healed = rewind.Era(healed)
-	return p
+func parsePosition(text string) rewind.Position {
+	p, _ := wire.ParsePosition(text)
+	return rewind.Position{Topic: p.Topic, Next: p.Next, Healed: rewind.Era(p.Healed)}
 }
 
 // write writes positions of one master, all of one round.
@@ -86,7 +79,7 @@ func digit(set bool) int {
 
 // life returns the name of a master's hash, "" if there is none.
 func (p positions) life(ctx context.Context, of rewind.Master) (string, error) {
-	life, err := p.client.HGet(ctx, p.keys(of)[0], lifeField).Result()
+	life, err := p.client.HGet(ctx, p.keys(of)[0], wire.PositionsLife).Result()
 	if errors.Is(err, redis.Nil) {
 		return "", nil
 	}

@@ -32,7 +32,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	if err := a.clock.Agrees(ctx, redisclock.Good, maxClockDifference); err != nil {
 		return err
 	}
-	if err := a.index(ctx, b, r); err != nil {
+	if err := a.index(ctx, a.ending(nil, b, &r)); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -68,18 +68,6 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 
 // keepOf returns for how long a board is kept after its last change, as the scripts take it.
 func (a *adopter) keepOf(r *rules) int64 { return cmp.Or(r.keep, a.birth.life).Milliseconds() }
-
-// index has a board with a period closed after its end. The controller finds boards in the
-// index, so it must have them before they are born, which none is after its expiry.
-func (a *adopter) index(ctx context.Context, b rankcache.BoardID, r rules) error {
-	if r.end == 0 || a.now().UnixMilli() >= r.expires {
-		return nil
-	}
-	if err := a.client.ZAddNX(ctx, a.names.Ends, redis.Z{Score: float64(r.end), Member: string(b)}).Err(); err != nil {
-		return fmt.Errorf("index of ends %s: %w", a.names.Ends, err)
-	}
-	return nil
-}
 
 // prepared records and logs the result of prepare.lua.
 func (a *adopter) prepared(b rankcache.BoardID, reply string, took time.Duration) error {

@@ -208,6 +208,11 @@ func (of *round) wasPublished(m *kafka.Message) bool {
 	return int64(m.TopicPartition.Offset) < of.seeks[m.TopicPartition.Partition].Published
 }
 
+// mayBeLost reports whether a record was there when the round began: Redis may have lost what came of it.
+func (of *round) mayBeLost(m *kafka.Message) bool {
+	return int64(m.TopicPartition.Offset) < of.seeks[m.TopicPartition.Partition].Target
+}
+
 // committable returns the ends of a batch that are not committed yet.
 func (of *round) committable(ends offsets) offsets {
 	late := make(offsets, len(ends))

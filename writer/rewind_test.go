@@ -17,6 +17,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/lab/servers"
+	"rankcache/internal/masters"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -68,7 +69,7 @@ classes:
 // hash is the key of the positions.
 func (d *durableFixture) hash() string {
 	p := d.rewinds.positions
-	return p.keys(p.eras.tagOf(0))[0]
+	return p.keys(rewind.Master(masters.Tag(0)))[0]
 }
 
 func (d *durableFixture) gift(class string, n int) string {
@@ -131,9 +132,9 @@ func (d *durableFixture) positions(t *testing.T) rewind.Hash {
 	t.Helper()
 	fields, err := d.client.HGetAll(t.Context(), d.hash()).Result()
 	must(t, err)
-	h := rewind.Hash{Of: make(map[int32]rewind.Position), Life: fields[lifeField]}
+	h := rewind.Hash{Of: make(map[int32]rewind.Position), Life: fields[wire.PositionsLife]}
 	for name, value := range fields {
-		if name != lifeField {
+		if name != wire.PositionsLife {
 			var n int32
 			_, err := fmt.Sscan(name, &n)
 			must(t, err)

@@ -193,6 +193,9 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		jobs, record = append(jobs, j), append(record, m)
 	}
 	fed, err := w.applyJobs(ctx, b.round, jobs)
+	if err == nil {
+		err = w.indexAgain(ctx, b.round, record, jobs, fed)
+	}
 	if err != nil {
 		return nil, err
 	}

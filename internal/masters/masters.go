@@ -1,0 +1,92 @@
+// Package masters asks each server of Redis that has boards.
+package masters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Each calls do for each server that has slots, or the one server, with its name, which it keeps over
+// failovers: a hash tag of its lowest slot. In a cluster the node is a client of that server alone, and do
+// is called several times at once. A server is asked and not a key's: while a slot moves, its keys are
+// answered by two. The error is that of one call, or that a node does not tell its slots.
+func Each(ctx context.Context, client redis.UniversalClient, do func(ctx context.Context, tag string, node redis.Cmdable) error) error {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return do(ctx, Tag(0), client)
+	}
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		lowest, err := lowestSlot(ctx, node)
+		if err != nil || lowest < 0 {
+			return err
+		}
+		return do(ctx, Tag(lowest), node)
+	})
+}
+
+// eraLen is the length of master_replid.
+const eraLen = 40
+
+// Era returns the name of a master's present history: the master_replid of what INFO replication has answered.
+func Era(info string, err error) (string, error) {
+	if err != nil {
+		return "", fmt.Errorf("history of a server of Redis: %w: check that the user may call INFO (+info)", err)
+	}
+	_, id, _ := strings.Cut(info, "master_replid:")
+	if len(id) < eraLen || !strings.Contains(info, "role:master") {
+		return "", errors.New("a server of Redis is no master, or has no master_replid: check that the address is that of the master")
+	}
+	return id[:eraLen], nil
+}
+
+// lowestSlot returns the lowest slot of a node by its own account, -1 if it has none.
+func lowestSlot(ctx context.Context, node *redis.Client) (lowest int, err error) {
+	text, err := node.ClusterNodes(ctx).Result()
+	if err != nil {
+		return -1, fmt.Errorf("slots of a node of the cluster: %w", err)
+	}
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 8 && strings.HasPrefix(f[2], "myself") { // its slots are behind eight other fields, ascending
+			first, _, _ := strings.Cut(f[8], "-")
+			if lowest, err := strconv.Atoi(first); err == nil {
+				return lowest, nil
+			}
+		}
+	}
+	return -1, nil
+}
+
+const slots = 1 << 14
+
+// slotOf returns the slot of a key that is its own hash tag.
+func slotOf(tag string) int {
+	var crc uint16 // CRC-16/XMODEM
+	for i := range len(tag) {
+		crc ^= uint16(tag[i]) << 8
+		for range 8 {
+			crc = crc<<1 ^ crc>>15*0x1021
+		}
+	}
+	return int(crc) % slots
+}
+
+var tags sync.Map // slot to its tag, which takes a millisecond to find
+
+// Tag returns the first number, as text, that has the slot.
+func Tag(slot int) string {
+	if tag, ok := tags.Load(slot); ok {
+		return tag.(string)
+	}
+	for i := 0; ; i++ {
+		if tag := strconv.Itoa(i); slotOf(tag) == slot {
+			tags.Store(slot, tag)
+			return tag
+		}
+	}
+}

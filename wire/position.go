@@ -1,0 +1,22 @@
+package wire
+
+import "fmt"
+
+// PositionsLife is the field of the hash at [Names.AppliedKey] beside the partitions: the name that the
+// hash got when it was made.
+const PositionsLife = "life"
+
+// Position is how far a master of Redis is in a partition of the topic of commands.
+type Position struct {
+	Topic  string // id of the topic
+	Next   int64  // everything before was applied or refused, and what came of it is published
+	Healed string // the latest era in which all that was lost before is made up for; "-" for none
+}
+
+// ParsePosition reads the value of a partition's field: "<topic id> <next offset> <era>".
+func ParsePosition(text string) (p Position, ok bool) {
+	if _, err := fmt.Sscan(text, &p.Topic, &p.Next, &p.Healed); err != nil {
+		return Position{}, false
+	}
+	return p, true
+}
