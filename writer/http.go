@@ -231,7 +231,7 @@ func (p *poster) finishPosts(ctx context.Context, posts []posted, failed error) 
 func (p *poster) refusePosts(ctx context.Context, posts []posted) {
 	var messages []message
 	for _, post := range posts {
-		if r, ok := errors.AsType[*Refusal](post.err); ok {
+		if r, ok := errors.AsType[*Refusal](post.err); ok && !post.toldByRecord() {
 			p.refuse(r, "source", "http")
 			messages = append(messages, p.refusedMessage(r, post.Command, post.body, commandSource{HTTP: true}))
 		}

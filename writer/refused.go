@@ -88,6 +88,12 @@ func (f *refuser) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message
 	return f.refusedMessage(r, c, m.Value, sourceOf(m))
 }
 
+// toldByRecord reports whether the reader of the command topic refuses the command as well, and counts and tells it:
+// one of a durable class that Redis has refused was appended before.
+func (p *posted) toldByRecord() bool {
+	return p.Refusal != nil && p.outside == nil && p.rules.durable()
+}
+
 // refuseFed is refuseRecord for a board that a command feeds. The command itself is applied.
 func (f *refuser) refuseFed(j *job, m *kafka.Message) message {
 	f.limit.Do(func() { f.log.Warn("a fed board has refused an increment", "board", j.Board, "err", j.Refusal) })
