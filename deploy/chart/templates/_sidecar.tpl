@@ -1,6 +1,9 @@
 {{- define "rankcache.sidecar" -}}
 - name: rankcache
   image: {{ include "rankcache.image" . }}
+  {{- with .Values.image.pullPolicy }}
+  imagePullPolicy: {{ . }}
+  {{- end }}
   restartPolicy: Always # a native sidecar (Kubernetes 1.29): starts before the app and ends after it
   args:
   - serve
@@ -10,6 +13,9 @@
   - --snapshot-dir=/var/lib/rankcache
   - --drain-early # the kubelet stops a native sidecar when the app has ended
   env:
+  {{- with .Values.sidecar.env }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   {{- if .Values.poller.enabled }}
   - name: RANKCACHE_HOT_SOURCE
     value: none

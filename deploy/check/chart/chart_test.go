@@ -94,6 +94,7 @@ func everything() map[string]any {
 	for _, p := range parts[2:] {
 		values[p.key()] = map[string]any{"enabled": true}
 	}
+	values["writer"] = map[string]any{"enabled": true, "scores": true}
 	return values
 }
 
@@ -167,12 +168,99 @@ func TestAppsChartIncludesTheSidecar(t *testing.T) {
 	}
 }
 
+// TestPodsHaveWhatTheOperatorAdds: each Deployment of the chart, and the sidecar what is its own.
+func TestPodsHaveWhatTheOperatorAdds(t *testing.T) {
+	values := everything()
+	values["image"] = map[string]any{"pullPolicy": "Always"}
+	values["imagePullSecrets"] = []any{map[string]any{"name": "registry"}}
+	values["serviceAccountName"] = "shop"
+	env := []any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}}
+	for _, key := range []string{"writer", "controller", "poller", "ledger", "reconcile"} {
+		values[key] = map[string]any{"enabled": true, "env": env, "nodeSelector": map[string]any{"disk": "fast"},
+			"tolerations": []any{map[string]any{"key": "spot"}}, "affinity": map[string]any{"podAffinity": map[string]any{}}}
+	}
+	got, err := render(t, load(t, committed), values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for key, object := range got {
+		if !strings.HasPrefix(key, "Deployment") {
+			continue
+		}
+		seen++
+		text, err := yaml.Marshal(object.(map[string]any)["spec"].(map[string]any)["template"].(map[string]any)["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"imagePullPolicy: Always", "imagePullSecrets:\n- name: registry", "serviceAccountName: shop", "nodeSelector:\n  disk: fast",
+			"tolerations:\n- key: spot", "affinity:\n  podAffinity: {}", "name: HTTPS_PROXY", "name: RANKCACHE_REDIS"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s has no %q:\n%s", key, want, text)
+			}
+		}
+	}
+	if seen != 5 {
+		t.Errorf("%d Deployments", seen)
+	}
+}
+
+// TestWritersArePostedToIfTheOperatorSaysSo: without, the writer has neither the port, nor a token, nor a Service.
+func TestWritersArePostedToIfTheOperatorSaysSo(t *testing.T) {
+	for _, scores := range []bool{true, false} {
+		got, err := render(t, load(t, committed), map[string]any{"writer": map[string]any{"scores": scores}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(got["Deployment rankcache-writer"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"containerPort: 8973", "RANKCACHE_WRITE_TOKEN", `:8973`} {
+			if strings.Contains(string(text), want) != scores {
+				t.Errorf("scores %t, but %q:\n%s", scores, want, text)
+			}
+		}
+		if (got["Service rankcache-writer"] != nil) != scores {
+			t.Errorf("scores %t: the Service is %v", scores, got["Service rankcache-writer"])
+		}
+	}
+}
+
+// TestNotesSayHowToGoOn in every shape of the release.
+func TestNotesSayHowToGoOn(t *testing.T) {
+	c := load(t, committed)
+	for want, writer := range map[string]map[string]any{
+		"topic update_rank":                    {},
+		"rankcache-writer.shop:8973/v1/scores": {"scores": true},
+		"/rankcache doctor":                    {"enabled": false},
+	} {
+		all, err := chartutil.ToRenderValues(c, map[string]any{"writer": writer}, chartutil.ReleaseOptions{Name: "rankcache", Namespace: "shop"}, chartutil.DefaultCapabilities)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := engine.Render(c, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := files["rankcache/templates/NOTES.txt"]; !strings.Contains(notes, want) {
+			t.Errorf("no %q in:\n%s", want, notes)
+		}
+	}
+}
+
 func TestUnknownValuesAreRefused(t *testing.T) {
 	for _, values := range []map[string]any{
 		{"writers": map[string]any{}},
 		{"writer": map[string]any{"replica": 3}},
 		{"writer": map[string]any{"replicas": "three"}},
+		{"writer": map[string]any{"scores": "yes"}},
+		{"writer": map[string]any{"tolerations": map[string]any{"key": "a list is wanted"}}},
+		{"imagePullSecrets": []any{"a name alone"}},
 		{"rooms": map[string]any{"rooms": "not a file"}},
+		{"rooms": "room:\n  - uid: \"7\"\n"},
+		{"rooms": "kafka: kafka:9092\n"}, // the settings
+		{"rooms": "rooms.yaml"},          // --set in place of --set-file
 	} {
 		if _, err := render(t, load(t, committed), values); err == nil || !strings.Contains(err.Error(), "schema") {
 			t.Errorf("%v: %v", values, err)

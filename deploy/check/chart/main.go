@@ -62,7 +62,7 @@ func generate(k8s string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files["values.yaml"], files["templates/_names.tpl"] = text, names
+	files["values.yaml"], files["templates/_names.tpl"], files["templates/NOTES.txt"] = text, names, notes
 	files["values.schema.json"], err = schemaOf(text)
 	return files, err
 }
@@ -76,4 +76,29 @@ const names = `{{- define "rankcache.image" -}}
 {{- define "rankcache.checksum" -}}
 {{ .Values.settings | sha256sum }}
 {{- end }}
+
+{{/* What a pod has besides: list . .Values.writer */}}
+{{- define "rankcache.pod" -}}
+{{- $all := (index . 0).Values }}
+{{- range $name, $value := merge (pick (index . 1) "nodeSelector" "tolerations" "affinity") (pick $all "imagePullSecrets" "serviceAccountName") }}
+{{- with $value }}
+{{ dict $name . | toYaml }}
+{{- end }}
+{{- end }}
+{{- end }}
+`
+
+// notes is what "helm install" prints.
+const notes = `{{- if .Values.writer.enabled }}
+Are the writers ready, and why not:
+  kubectl -n {{ .Release.Namespace }} rollout status deployment/rankcache-writer
+  kubectl -n {{ .Release.Namespace }} logs deployment/rankcache-writer --tail=20
+{{- if .Values.writer.scores }}
+Apps post to http://rankcache-writer.{{ .Release.Namespace }}:8973/v1/scores, with the write-token of the Secret {{ .Values.secret }}.
+{{- else }}
+Commands come from the topic update_rank; with writer.scores=true apps may post them, too.
+{{- end }}
+{{- end }}
+The sidecar goes into your app's chart: deploy/chart/README.md. Check Redis, Kafka and rooms from a pod that has it:
+  kubectl -n {{ .Release.Namespace }} exec YOUR-POD -c rankcache -- /rankcache doctor --config /etc/rankcache/config/rankcache.yaml --rooms /etc/rankcache/rooms/rooms.yaml
 `

@@ -16,13 +16,14 @@ type part struct {
 	name    string // of the folder in components, and of its entry in values.yaml
 	comment string // in values.yaml
 	enabled bool   // by default
+	more    string // further lines of the entry
 }
 
 // parts in the order of values.yaml. The config comes first, the sidecar is a template for charts of apps.
 var parts = []part{
 	{name: "config"},
 	{name: "sidecar", comment: "The container beside the app, which the app's own chart includes: see README.md"},
-	{name: "writer", comment: "Applies commands of the topic update_rank to Redis, and sends the updates", enabled: true},
+	{name: "writer", comment: "Applies commands of the topic update_rank to Redis, and sends the updates", enabled: true, more: ofWriters},
 	{name: "controller", comment: "Ends boards of classes after their period, and deletes topics of boards that are gone", enabled: true},
 	{name: "poller", comment: "Asks the cloud for hot keys, once for all sidecars"},
 	{name: "ledger", comment: "Keeps every change of the classes with ledger: true in SQL; needs the Secret ledgerSecret"},
@@ -32,6 +33,11 @@ var parts = []part{
 	{name: "alerts", comment: "Alerts, for the Prometheus operator"},
 	{name: "dashboard", comment: "A dashboard, for a Grafana whose sidecar loads ConfigMaps labelled grafana_dashboard"},
 }
+
+const ofWriters = `  strategy: # RollingUpdate only between versions of which docs/kubernetes/PODS.md says so
+    type: Recreate
+  scores: false # POST /v1/scores on port 8973 of the Service rankcache-writer, with the Secret's write-token
+`
 
 // key is the part's name in values.yaml.
 func (p part) key() string {
@@ -65,6 +71,8 @@ func build(k8s, component string) ([]*resource.Resource, error) {
 	case "config":
 	case "sidecar": // with the poller, as that changes a setting of it
 		text = fmt.Sprintf("resources: [app.yaml]\ncomponents: [%[1]s/components/sidecar, %[1]s/components/poller]\n", from)
+	case "writer": // with the port for posts, which is a value of it
+		text += fmt.Sprintf("components: [%[1]s/components/writer, %[1]s/components/scores]\n", from)
 	default:
 		text += fmt.Sprintf("components: [%s/components/%s]\n", from, component)
 	}

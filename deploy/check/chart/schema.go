@@ -30,14 +30,22 @@ func objectSchema(values map[string]any) map[string]any {
 func valueSchema(name string, value any) map[string]any {
 	switch v := value.(type) {
 	case map[string]any:
-		if name == "resources" {
+		if name == "resources" || name == "strategy" || len(v) == 0 {
 			return map[string]any{"type": "object"} // Kubernetes's
 		}
 		return objectSchema(v)
+	case []any:
+		return map[string]any{"type": "array", "items": map[string]any{"type": "object"}} // Kubernetes's, too
 	case bool:
 		return map[string]any{"type": "boolean"}
 	case int:
 		return map[string]any{"type": "integer", "minimum": 0}
 	}
+	if name == "rooms" {
+		return map[string]any{"type": "string", "pattern": roomsPattern}
+	}
 	return map[string]any{"type": "string"}
 }
+
+// roomsPattern: the rooms are text, of which a schema sees lines only. One that begins at the margin begins one of the three lists.
+const roomsPattern = `^(([ \t#-].*|(rooms|boards|classes):.*|---)?\r?(\n|$))*$`

@@ -67,7 +67,10 @@ func (p part) resource(r *resource.Resource, values *valuesFile) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return p.expressions(text), nil
+	if text = p.expressions(text); p.name == "writer" && r.GetKind() == "Service" {
+		text = "{{- if .Values.writer.scores }}\n" + text + "{{- end }}\n"
+	}
+	return text, nil
 }
 
 // deployment notes replicas and resources as values, and puts marks in their place.
@@ -141,7 +144,14 @@ var changes = []struct {
 	what *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`image: rankcache\n`), "image: {{ include \"rankcache.image\" . }}\n"},
+	{regexp.MustCompile(`( *)image: rankcache\n`), "${1}image: {{ include \"rankcache.image\" . }}\n$1{{- with .Values.image.pullPolicy }}\n${1}imagePullPolicy: {{ . }}\n$1{{- end }}\n"},
+	{regexp.MustCompile(`( *)enableServiceLinks: false\n`), "$0$1{{- with include \"rankcache.pod\" (list . .Values.KEY) | trim }}\n$1{{- . | nindent 6 }}\n$1{{- end }}\n"},
+	{regexp.MustCompile(`(?m)^        env:\n`), "$0        {{- with .Values.KEY.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
+	{regexp.MustCompile(`(?m)^  env:\n`), "$0  {{- with .Values.KEY.env }}\n  {{- toYaml . | nindent 2 }}\n  {{- end }}\n"},
+	{regexp.MustCompile(`  strategy:\n.*\n`), "  strategy:\n    {{- toYaml .Values.KEY.strategy | nindent 4 }}\n"},
+	{regexp.MustCompile(`(name: RANKCACHE_SCORES).*\n( *value:) ":8973"`), "$1\n$2 {{ ternary \":8973\" \"\" .Values.KEY.scores | quote }}"},
+	{regexp.MustCompile(`( *)- name: RANKCACHE_WRITE_TOKEN\n(?: +.*\n){4}`), "$1{{- if .Values.KEY.scores }}\n$0$1{{- end }}\n"},
+	{regexp.MustCompile(`( *)- name: scores\n +containerPort: 8973\n`), "$1{{- if .Values.KEY.scores }}\n$0$1{{- end }}\n"},
 	{regexp.MustCompile(`__REPLICAS__`), `{{ .Values.KEY.replicas }}`},
 	{regexp.MustCompile(`__CHECKSUM__`), `{{ include "rankcache.checksum" . }}`},
 	{regexp.MustCompile(`(secretKeyRef:\n +name:) rankcache\n`), "$1 {{ .Values.secret }}\n"},

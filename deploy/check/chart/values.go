@@ -32,7 +32,14 @@ func (v *valuesFile) add(p part) {
 	if p.name != "sidecar" {
 		fmt.Fprintf(&v.entries, "  enabled: %t\n", p.enabled)
 	}
-	v.entries.WriteString(strings.Join(v.pending, ""))
+	v.entries.WriteString(strings.Join(v.pending, "") + p.more)
+	switch {
+	case len(v.pending) == 0:
+	case p.name == "sidecar":
+		v.entries.WriteString(ofContainers)
+	default:
+		v.entries.WriteString(ofContainers + ofPods)
+	}
 	v.pending = nil
 }
 
@@ -51,13 +58,26 @@ func (v *valuesFile) text(k8s string) (string, error) {
 		"\n# The file rooms.yaml: --set-file rooms=rooms.yaml\nrooms: |\n" + indented(string(rooms)) + v.entries.String(), nil
 }
 
+// What containers and pods have besides, in Kubernetes's own form.
+const (
+	ofContainers = "  env: []\n"
+	ofPods       = "  nodeSelector: {}\n  tolerations: []\n  affinity: {}\n"
+)
+
 const general = `# Made by "make chart" from deploy/k8s. Change it there.
 
 image:
   repository: rankcache # a PLACEHOLDER: where your cluster finds the image that deploy/Dockerfile builds
   tag: "" # the chart's appVersion
+  pullPolicy: "" # Kubernetes's default
 
-# The Secret with redis-url, and if you want admin-token, tencent-secret-id and tencent-secret-key.
+# As Kubernetes has it: [{name: registry}]. The pods of your app have their own.
+imagePullSecrets: []
+
+# Of the pods beside apps. They call no Kubernetes API and get no token.
+serviceAccountName: ""
+
+# The Secret with redis-url, and if you want admin-token, write-token, tencent-secret-id and tencent-secret-key.
 secret: rankcache
 
 # The Secret with the ledger's database-url.
