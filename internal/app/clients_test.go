@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +84,38 @@ func TestClientRecipesShowWholeScores(t *testing.T) {
 		}
 	}
 }
+
+// TestClientRecipesShowWhoAsks: a recipe that is given a member gives it points, and shows the page with that write, the
+// member's rank, neighbours and profile.
+func TestClientRecipesShowWhoAsks(t *testing.T) {
+	profiles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"profiles":{"me":{"nick":"Ada"}}}`)
+	}))
+	t.Cleanup(profiles.Close)
+	t.Setenv("RANKCACHE_WRITE_TOKEN", "hush") // of the writer and of the recipes
+	h := newFixture(t)
+	must(t, h.redis(t).ZAdd(t.Context(), string(h.small), redis.Z{Member: "first", Score: 1e9}, redis.Z{Member: "last", Score: 1}).Err())
+	socket, addr := filepath.Join(t.TempDir(), "s"), freePorts(t, "data")["data"]
+	h.serve(t, "--data", addr, "--socket", socket, "--profile-url", profiles.URL).WaitReady(time.Minute)
+	points := 0
+	for _, r := range startRecipes(t, socket, addr, h.small, "number me "+strings.TrimPrefix(h.writer.URL("scores", ""), "http://")) {
+		testkit.Eventually(t, 30*time.Second, func() error { // the profile may be late at first
+			if fmt.Fprintln(r.in, "+5"); !r.out.Scan() {
+				t.Fatalf("%s has ended (%v)", r.name, r.out.Err())
+			}
+			points += 5
+			got := r.out.Text()
+			_, rows, _ := strings.Cut(got, ":")
+			if want := fmt.Sprintf(" first=1000000000 me=%d last=1 | rank 2, 3 near, Ada", points); wholeNumbers.Replace(rows) != want {
+				return fmt.Errorf("%s prints %s, want%s", r.name, got, want)
+			}
+			return nil
+		})
+	}
+}
+
+// wholeNumbers are scores as Go and Node print them.
+var wholeNumbers = strings.NewReplacer("1e+09", "1000000000", "1.0E9", "1000000000", ".0 ", " ")
 
 // rows returns the board in Redis as recipes print it.
 func (h *fixture) rows(t *testing.T) (rows string) {

@@ -7,12 +7,14 @@ import java.net.URI;
 import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Scanner;
-import java.util.concurrent.CompletableFuture;
+import java.util.UUID;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -23,7 +25,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 /**
  * A recipe for apps in Java 17 or newer: it reads the page of a board from the sidecar, and from
  * Redis while the sidecar is away. Each line of its input is a read; a line with a state, such as
- * the writer answers, reads a page that has that write.
+ * the writer answers, reads a page that has that write. With a member the page has its row,
+ * neighbours and profiles, and a line such as +5 gives it points first.
  */
 public class Leaderboard {
     static final int LIMIT = 50; // rows of a page
@@ -31,7 +34,10 @@ public class Leaderboard {
     record Entry(String member, double score) {}
 
     /** The head of a board. source: local, hot or redis; direct if the app itself asked Redis. */
-    record Page(String source, List<Entry> entries, String state, String etag) {}
+    record Page(String source, List<Entry> entries, Me me, String state, String etag) {}
+
+    /** The row of the member that the page is for; neighbours has it, too. */
+    record Me(String rank, String nick, List<Entry> neighbours) {}
 
     interface Redis {
         List<Entry> top(String board) throws IOException;
@@ -41,14 +47,20 @@ public class Leaderboard {
     static class Client {
         private final String sidecar;
         private final Redis redis;
+        private final String me; // the member that pages are for, or ""
+        private final String writer; // host:port of the writer, or ""
+        private final String token;
         private final HttpClient http = HttpClient.newBuilder()
             .version(HttpClient.Version.HTTP_1_1) // the default asks for an upgrade to HTTP/2
             .connectTimeout(Duration.ofMillis(500))
             .build();
 
-        Client(String sidecar, Redis redis) {
+        Client(String sidecar, Redis redis, String me, String writer, String token) {
             this.sidecar = sidecar;
             this.redis = redis;
+            this.me = me;
+            this.writer = writer;
+            this.token = token;
         }
 
         /**
@@ -63,11 +75,14 @@ public class Leaderboard {
                     // once more, then Redis
                 }
             }
-            return new Page("direct", redis.top(board), "", "");
+            return new Page("direct", redis.top(board), null, "", "");
         }
 
         private Page ask(String board, Page known, String state) throws IOException, InterruptedException {
             var target = "http://" + sidecar + "/v1/boards/" + URLEncoder.encode(board, UTF_8) + "/top?limit=" + LIMIT;
+            if (!me.isEmpty()) {
+                target += "&around=4&profiles=1&me=" + URLEncoder.encode(me, UTF_8);
+            }
             if (!state.isEmpty()) {
                 target += "&wait_ms=200&min_state=" + URLEncoder.encode(state, UTF_8);
             }
@@ -75,10 +90,10 @@ public class Leaderboard {
             if (known != null && !known.etag().isEmpty()) {
                 request.header("If-None-Match", known.etag());
             }
-            var answer = within(http.sendAsync(request.build(), BodyHandlers.ofString()));
+            var answer = send(request.build(), 1);
             var headers = answer.headers();
             return switch (answer.statusCode()) {
-                case 200 -> new Page(headers.firstValue("Rankcache-Source").orElse(""), entries(answer.body()),
+                case 200 -> new Page(headers.firstValue("Rankcache-Source").orElse(""), entries(part(answer.body(), 0)), me(part(answer.body(), 1)),
                     headers.firstValue("Rankcache-State").orElse(""), headers.firstValue("ETag").orElse(""));
                 case 304 -> known;
                 case 503 -> throw new IOException(answer.body());
@@ -87,10 +102,36 @@ public class Leaderboard {
             };
         }
 
-        /** Waits 1 s for the whole answer. HttpRequest's own time-out is for its head alone. */
-        private static <T> T within(CompletableFuture<T> answer) throws IOException, InterruptedException {
+        /** Adds to the score of me, and returns the board's state after it, for the next read. */
+        String post(String board, String delta) throws IOException, InterruptedException {
+            // In your app its JSON library makes this, and escapes what is in quotes.
+            var command = "{\"order\":\"%s\",\"board\":\"%s\",\"member\":\"%s\",\"op\":\"incr\",\"delta\":%s,\"at\":%d}"
+                .formatted(UUID.randomUUID(), board, me, delta, System.currentTimeMillis());
+            var request = HttpRequest.newBuilder(URI.create("http://" + writer + "/v1/scores"))
+                .header("Content-Type", "application/json").header("Authorization", "Bearer " + token)
+                .POST(BodyPublishers.ofString(command)).build();
+            for (boolean last = false;; last = true) { // the same order and at: it counts once
+                try {
+                    var answer = send(request, 6); // a writer waits up to 5 s for Redis
+                    if (answer.statusCode() == 200) {
+                        return answer.body().replaceFirst("(?s).*\"state\":\"([^\"]*)\".*", "$1");
+                    }
+                    if (answer.statusCode() != 503 || last) { // refused: so is a repeat
+                        throw new IllegalStateException("post: " + answer.statusCode() + ": " + answer.body());
+                    }
+                } catch (IOException away) { // it may have been counted: post the same again later
+                    if (last) {
+                        throw away;
+                    }
+                }
+            }
+        }
+
+        /** Waits some seconds for the whole answer. HttpRequest's own time-out is for its head alone. */
+        private HttpResponse<String> send(HttpRequest request, int seconds) throws IOException, InterruptedException {
+            var answer = http.sendAsync(request, BodyHandlers.ofString());
             try {
-                return answer.get(1, TimeUnit.SECONDS);
+                return answer.get(seconds, TimeUnit.SECONDS);
             } catch (ExecutionException | TimeoutException away) {
                 answer.cancel(true); // closes the connection
                 throw new IOException(away);
@@ -98,7 +139,21 @@ public class Leaderboard {
         }
     }
 
+    private static final Pattern ME = Pattern.compile(
+        "^\\{\"rank\":(\\d+),.*?\"profile\":(?:null|\\{.*?\"nick\":\"((?:[^\"\\\\]|\\\\.)*)\".*?\\}),\"neighbours\":\\[(.*)\\]");
     private static final Pattern ROW = Pattern.compile("\"member\":\"((?:[^\"\\\\]|\\\\.)*)\",\"score\":([^,}]+)");
+
+    /** Returns what is before (0) or behind (1) the field me, "" without. */
+    static String part(String json, int i) {
+        var parts = json.split(",\"me\":", 2);
+        return i < parts.length ? parts[i] : "";
+    }
+
+    /** Reads me, null if the member is not on the board or has no rank. */
+    static Me me(String json) {
+        var m = ME.matcher(json);
+        return m.find() ? new Me(m.group(1), m.group(2), entries(m.group(3))) : null;
+    }
 
     /** Reads the rows. The JDK has nothing for JSON: in your app its JSON library does this. */
     static List<Entry> entries(String json) {
@@ -147,20 +202,27 @@ public class Leaderboard {
     }
 
     public static void main(String[] args) throws InterruptedException {
-        if (args.length < 3 || args.length > 4) {
-            System.err.println("usage: Leaderboard SIDECAR REDIS BOARD [integer]");
+        if (args.length < 3 || args.length > 6) {
+            System.err.println("usage: Leaderboard SIDECAR REDIS BOARD [integer|number [MEMBER [WRITER]]]");
             System.exit(2);
         }
         int colon = args[1].lastIndexOf(':');
         var redis = new InetSocketAddress(args[1].substring(0, colon), Integer.parseInt(args[1].substring(colon + 1)));
-        var client = new Client(args[0], board -> zrevrange(redis, board, args.length == 4));
+        var integers = args.length > 3 && args[3].equals("integer");
+        var client = new Client(args[0], board -> zrevrange(redis, board, integers), args.length > 4 ? args[4] : "",
+            args.length > 5 ? args[5] : "", System.getenv().getOrDefault("RANKCACHE_WRITE_TOKEN", ""));
         Page page = null;
         for (var lines = new Scanner(System.in); lines.hasNextLine();) {
             try {
                 var known = page;
-                page = client.top(args[2], known, lines.nextLine().trim());
+                var line = lines.nextLine().trim();
+                var state = line.startsWith("+") ? client.post(args[2], line.substring(1)) : line;
+                page = client.top(args[2], known, state);
                 System.out.print((page == known ? "unchanged" : page.source()) + " " + page.state() + ":");
                 page.entries().forEach(e -> System.out.print(" " + e.member() + "=" + e.score()));
+                if (page.me() != null) {
+                    System.out.print(" | rank " + page.me().rank() + ", " + page.me().neighbours().size() + " near, " + page.me().nick());
+                }
                 System.out.println();
             } catch (IOException | IllegalStateException err) {
                 System.out.println("error: " + err.getMessage());
