@@ -54,6 +54,23 @@ func TestPagesAreShort(t *testing.T) {
 	}
 }
 
+// TestNothingStandsTwice: a merge of two wordings leaves lines, or beginnings of points, twice in a page.
+func TestNothingStandsTwice(t *testing.T) {
+	for _, file := range pages(t, "*.md", "docs/*.md", "docs/*/*.md") {
+		seen := map[string]bool{}
+		text := read(t, file)
+		if strings.HasPrefix(text, "<!-- Made from the code") {
+			continue
+		}
+		for line := range strings.Lines(mdNoProse.ReplaceAllString(text, "")) {
+			if line = strings.TrimSpace(line); len(line) > 40 && seen[line] && !strings.HasPrefix(line, "<!--") {
+				t.Errorf("%s has twice: %s", file, line)
+			}
+			seen[line] = true
+		}
+	}
+}
+
 // TestFirstPagesAreShort checks that a newcomer reads little first: the five pages, and those to which they lead at once,
 // that is before their section "Further".
 func TestFirstPagesAreShort(t *testing.T) {
