@@ -47,6 +47,7 @@ const (
 	StateSnapshot  BoardState = "snapshot"  // its topic is incomplete: loading from Redis
 	StateStale     BoardState = "stale"     // served from a file of an earlier run, because Redis is unavailable
 	StateOpen      BoardState = "open"      // served from local memory
+	StateLost      BoardState = "lost"      // served from local memory as it was: Redis has lost it
 	StateGivenUp   BoardState = "given-up"  // the deadline passed: served by Redis, still retried
 )
 
@@ -74,7 +75,7 @@ func (s *BoardStatus) trouble() int {
 	switch {
 	case s.State == StateGivenUp && s.Members == 0 && s.Want == 0:
 		return 1 // its room has not begun
-	case s.State == StateGivenUp || s.State == StateStale:
+	case s.State == StateGivenUp || s.State == StateStale || s.State == StateLost:
 		return 4
 	case s.State != StateOpen:
 		return 3

@@ -1,8 +1,10 @@
 package origin
 
 import (
+	"slices"
 	"testing"
 
+	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
@@ -33,4 +35,38 @@ func TestReadopt(t *testing.T) {
 	b := newBoard(t)
 	must(t, b.Readopt(t.Context(), b.id, 1<<52+1))
 	equal(t, "asked for", b.client.HGet(t.Context(), b.names().Readopt, string(b.id)).Val(), "4503599627370497")
+}
+
+// A restart and FLUSHALL give another history, DEL does not.
+func TestHistories(t *testing.T) {
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	client := dialed(t, Options{URL: "redis://" + server.Addr(), Timeout: testTimeout})
+	o := New(client, wire.DefaultNames(), WithTimeout(testTimeout))
+	read := func() string {
+		t.Helper()
+		names, err := o.Histories(t.Context(), []rankcache.BoardID{"1_2_3", "1_2_4"})
+		must(t, err)
+		if len(names) != 2 || names[0] != names[1] || len(names[0]) < 40 {
+			t.Fatalf("histories %q", names)
+		}
+		return names[0]
+	}
+	first := read()
+	must(t, client.Set(t.Context(), "1_2_3", "", 0).Err())
+	must(t, client.Del(t.Context(), "1_2_3").Err())
+	equal(t, "after DEL", read(), first)
+	must(t, client.FlushAll(t.Context()).Err())
+	flushed := read()
+	must(t, client.FlushDB(t.Context()).Err())
+	again := read()
+	must(t, server.Kill())
+	must(t, server.Restart(t.Context()))
+	restarted := read()
+	if all := []string{first, flushed, again, restarted}; len(slices.Compact(slices.Sorted(slices.Values(all)))) != len(all) {
+		t.Errorf("want four histories: %q", all)
+	}
+	must(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "-info").Err())
+	names, err := o.Histories(t.Context(), []rankcache.BoardID{"1_2_3"})
+	must(t, err)
+	equal(t, "without +info", names[0], "")
 }

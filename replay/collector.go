@@ -17,6 +17,7 @@ var (
 	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board. Of combined boards: the sum.", []string{"board"}, nil)
 	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis. Of combined boards: the oldest.", []string{"board"}, nil)
 	givenUpDesc = prometheus.NewDesc("rankcache_replay_given_up_boards", "Boards given up to Redis, of all; without those of rooms that have not begun.", nil, nil)
+	lostDesc    = prometheus.NewDesc("rankcache_replay_lost_boards", "Boards that Redis has lost: they are answered as they were.", nil, nil)
 	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied, of boards with series of their own.", []string{"topic", "partition"}, nil)
 )
 
@@ -56,7 +57,7 @@ func newCollector(feeds *feeds, label func(rankcache.BoardID) string) *collector
 }
 
 func (*collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{updatesDesc, stateDesc, lagDesc, memberDesc, auditDesc, givenUpDesc, offsetDesc} {
+	for _, d := range []*prometheus.Desc{updatesDesc, stateDesc, lagDesc, memberDesc, auditDesc, givenUpDesc, lostDesc, offsetDesc} {
 		out <- d
 	}
 }
@@ -67,7 +68,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	all := make(map[string]*boardSeries)
 	seen := make(map[*feed]resultCounts)
 	topics := make(map[*topic]bool)
-	givenUp := 0
+	givenUp, lost := 0, 0
 	for _, f := range c.feeds.sorted() {
 		label := c.label(f.id)
 		s := all[label]
@@ -77,8 +78,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		}
 		seen[f] = f.resultCounts()
 		s.updates.add(seen[f], c.seen[f])
-		if s.add(f) {
+		switch s.add(f) {
+		case rankcache.StateGivenUp:
 			givenUp++
+		case rankcache.StateLost:
+			lost++
 		}
 		if t := f.sources.topic(); t != nil && !topics[t] && label == string(f.id) {
 			topics[t] = true // two boards may share it
@@ -91,6 +95,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		s.send(out, label)
 	}
 	out <- prometheus.MustNewConstMetric(givenUpDesc, prometheus.GaugeValue, float64(givenUp))
+	out <- prometheus.MustNewConstMetric(lostDesc, prometheus.GaugeValue, float64(lost))
 }
 
 func (f *feed) resultCounts() resultCounts {
@@ -105,8 +110,8 @@ func (c *resultCounts) add(now, before resultCounts) {
 	}
 }
 
-// add adds a board. It returns whether that is given up though there is something in it.
-func (s *boardSeries) add(f *feed) (givenUp bool) {
+// add adds a board. It returns its state, but none if it is given up and there is nothing in it.
+func (s *boardSeries) add(f *feed) rankcache.BoardState {
 	b := f.describe()
 	s.states[b.State]++
 	s.members += b.Members
@@ -119,7 +124,10 @@ func (s *boardSeries) add(f *feed) (givenUp bool) {
 		lag = max(latest.Seq, have) - have
 		s.lag, s.lagKnown = max(s.lag, lag), true
 	}
-	return b.State == rankcache.StateGivenUp && (lag > 0 || b.Members > 0)
+	if b.State == rankcache.StateGivenUp && lag == 0 && b.Members == 0 {
+		return ""
+	}
+	return b.State
 }
 
 func (s *boardSeries) send(out chan<- prometheus.Metric, label string) {

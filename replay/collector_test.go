@@ -70,7 +70,7 @@ func TestBoardsToldAsOne(t *testing.T) {
 	if got := gathered(t, reg, "rankcache_replay_board_state", "given-up"); got["(others)"] != 2 {
 		t.Errorf("%v given up, want 2", got)
 	}
-	if n, err := testutil.GatherAndCount(reg); err != nil || n != 3+2+1+1 { // updates, states, members, given up; no lag, as Redis was never read
+	if n, err := testutil.GatherAndCount(reg); err != nil || n != 3+2+1+1+1 { // updates, states, members, given up, lost; no lag, as Redis was never read
 		t.Errorf("%d series, %v", n, err)
 	}
 }

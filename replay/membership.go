@@ -33,6 +33,9 @@ type feed struct {
 	dirty bool          // the publisher's alone: to be published
 	lag   lagWatch      // the totals poller's alone
 	rest  rest          // the totals poller's alone
+	known known         // the totals poller's alone
+	// lost is set while the board is kept though Redis lacks it. The totals poller writes it.
+	lost atomic.Bool
 }
 
 // newFeed returns a feed; held are the bytes that wait on all boards.

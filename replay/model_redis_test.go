@@ -417,6 +417,11 @@ func (r *modelRedis) ServerID(ctx context.Context, _ rankcache.BoardID) (id stri
 	return id, err
 }
 
+// Histories tells nothing: a board that is gone was deleted.
+func (r *modelRedis) Histories(_ context.Context, boards []rankcache.BoardID) ([]string, error) {
+	return make([]string, len(boards)), nil
+}
+
 func (r *modelRedis) Readopt(ctx context.Context, _ rankcache.BoardID, run uint64) error {
 	return r.request(ctx, func() { r.readopt = run })
 }

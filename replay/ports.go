@@ -70,6 +70,9 @@ type Origin interface {
 	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
 	// ServerID returns the run_id of the Redis that has the board.
 	ServerID(context.Context, rankcache.BoardID) (string, error)
+	// Histories returns for each board a name of what the server that has it has been through,
+	// another one after a restart, a failover and FLUSHALL; "" if it does not tell.
+	Histories(context.Context, []rankcache.BoardID) ([]string, error)
 	// Readopt asks a writer to begin a new run of the board and to add it up again.
 	Readopt(ctx context.Context, board rankcache.BoardID, run uint64) error
 }

@@ -109,7 +109,9 @@ func (f *feed) describe() rankcache.BoardStatus {
 	s.Proof = rankcache.ProofStatus{State: f.replica.board.State(), Origin: latest.State, OriginAt: latest.requested}
 	s.Proof.Proved, s.Proof.ProvedAt = f.sources.proof()
 	readRate := f.status.fill(&s)
-	if s.State == rankcache.StateOpen {
+	if s.State == rankcache.StateOpen && f.lost.Load() && f.replica.readable.Load() {
+		s.State, s.Reason = rankcache.StateLost, "Redis has lost the board: it is answered as it was; rankcache rebuild writes it anew from the ledger"
+	} else if s.State == rankcache.StateOpen {
 		s.Have, s.Want = p.Applied(), max(latest.Seq, target)
 		s.Reason = openReason(&s, latest, known)
 	} else if log := f.sources.topic(); log != nil && readRate > 0 {

@@ -15,14 +15,15 @@ import (
 // time: the gates' target, and a check that open boards keep up. Its fields belong
 // to the goroutine of run.
 type totalsPoller struct {
-	origin  Origin
-	total   TotalSource
-	every   time.Duration
-	feeds   *feeds
-	wake    signal
-	metrics *metrics
-	log     *slog.Logger
-	errLog  rate.Sometimes
+	origin   Origin
+	total    TotalSource
+	every    time.Duration
+	feeds    *feeds
+	wake     signal
+	maxStale time.Duration // until when a lost board is kept
+	metrics  *metrics
+	log      *slog.Logger
+	errLog   rate.Sometimes
 
 	crowded bool // there are many boards: those at rest are read more rarely
 	again   bool // a second look is due
@@ -38,7 +39,7 @@ const (
 
 func newTotalsPoller(r *Runner) *totalsPoller {
 	return &totalsPoller{origin: r.origin, total: r.cfg.TotalSource, every: r.cfg.TotalsEvery, feeds: &r.feeds, wake: r.totalsWake,
-		metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery}}
+		maxStale: r.cfg.MaxStale, metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery}}
 }
 
 func (t *totalsPoller) run(ctx context.Context) error {
@@ -82,16 +83,32 @@ func (t *totalsPoller) poll(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
+	histories := t.histories(ctx, all, ids)
 	at = time.Now()
 	stamps, err := t.origin.Stamps(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		t.failed(err, all)
 	}
+	var missing []probe
+	var looks []reading
 	for i := range all {
-		if i < len(stamps) && !stamps[i].At.IsZero() {
-			t.learn(&all[i], reading{stamps[i].State, stamps[i].Members, at})
+		if i >= len(stamps) || stamps[i].At.IsZero() {
+			continue
 		}
+		r := reading{stamps[i].State, stamps[i].Members, at}
+		if t.mayBeLost(&all[i], r) {
+			missing, looks = append(missing, all[i]), append(looks, r)
+			continue
+		}
+		if f := all[i].feed; r.Run != 0 {
+			f.lost.Store(false)
+			if histories != nil {
+				f.known = known{histories[i], at}
+			}
+		}
+		t.learn(&all[i], r)
 	}
+	t.tell(ctx, missing, looks)
 }
 
 func (t *totalsPoller) failed(err error, all []probe) {

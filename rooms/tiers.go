@@ -18,6 +18,7 @@ type Tiers struct {
 	bypassed map[rankcache.BoardID]Bypass // allBoards: all of them
 	formed   byStart                      // classes with scores that are not shown as they are
 	trims    byStart                      // classes that keep their best members alone
+	durable  byStart                      // classes whose commands are in the log before they are applied
 }
 
 // byStart are classes by the start of their boards' ids, as [class.Class.Start] has it.
@@ -51,13 +52,17 @@ type setting struct {
 // Resolve returns the tiers of the file. running holds the boards of those rooms
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
-	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart)}
+	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart),
+		durable: make(byStart)}
 	for _, c := range f.Classes {
 		if c.Form != rankcache.ScoreNumber {
 			t.formed.add(c)
 		}
 		if c.Trim > 0 {
 			t.trims.add(c)
+		}
+		if c.Durable {
+			t.durable.add(c)
 		}
 	}
 	for _, room := range f.Rooms {
@@ -116,6 +121,11 @@ func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, rankcache.ScoreF
 // Trims reports whether the board is of a class that keeps its best members alone in the
 // sorted set, and the scores of all beside it.
 func (t *Tiers) Trims(board rankcache.BoardID) bool { return t != nil && t.trims.of(board) != nil }
+
+// Durable reports whether the board is of a durable class: each of its runs is of one history of Redis.
+func (t *Tiers) Durable(board rankcache.BoardID) bool {
+	return t != nil && t.durable.of(board) != nil
+}
 
 func (t *Tiers) formOf(b rankcache.BoardID) rankcache.ScoreForm {
 	if c := t.formed.of(b); c != nil {

@@ -58,7 +58,7 @@ func (r *Reader) readBounded(ctx context.Context, qs []rankcache.Query, as []ran
 	if a.Err != nil && !errors.Is(a.Err, rankcache.ErrRankMode) {
 		return settled(q, a)
 	}
-	by, v := answeredCopy, judge(q, a, board)
+	by, v := answeredCopy, r.judge(q, a, board)
 	if v == behind && q.Wait > 0 && r.waits.enter() {
 		by, v = answeredWaited, r.await(ctx, qs, as)
 		r.waits.leave()
@@ -85,7 +85,7 @@ func (r *Reader) await(ctx context.Context, qs []rankcache.Query, as []rankcache
 		if as[0].Err != nil {
 			return unknown
 		}
-		if v := judge(&qs[0], &as[0], board); v != behind {
+		if v := r.judge(&qs[0], &as[0], board); v != behind {
 			return v
 		}
 	}
@@ -94,7 +94,7 @@ func (r *Reader) await(ctx context.Context, qs []rankcache.Query, as []rankcache
 // judge returns whether the answer of a copy meets the bounds of q, and makes it an error if its
 // board has been through another state. board is nil for a hot page: Redis may be further than
 // that. A copy that is too old by its age decides nothing.
-func judge(q *rankcache.Query, a *rankcache.Answer, board Board) verdict {
+func (r *Reader) judge(q *rankcache.Query, a *rankcache.Answer, board Board) verdict {
 	if a.Seq < q.MinSeq || q.MaxAge != 0 && time.Since(a.CurrentAt) > q.MaxAge {
 		return behind
 	}
@@ -102,8 +102,11 @@ func judge(q *rankcache.Query, a *rankcache.Answer, board Board) verdict {
 		return min(compare(&q.MinState, a.State), unknown)
 	}
 	v, have := compareLocal(&q.MinState, board, a.State)
-	if v == lost {
+	switch {
+	case v == lost:
 		a.Fail(&WriteLostError{q.MinState, have, rankcache.SourceLocal})
+	case v == unknown && have.Run == q.MinState.Run && r.tiers().Durable(q.Board):
+		return enough // its sum is forgotten, but no other change of the run had that seq
 	}
 	return v
 }

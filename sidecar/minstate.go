@@ -9,8 +9,12 @@ import (
 )
 
 // ErrWriteLost reports that the board has not been through [rankcache.Query].MinState: Redis lost
-// the write, or the run that it was made in has ended.
+// the write.
 var ErrWriteLost = errors.New("write is lost")
+
+// ErrUnknownState reports that the run of [rankcache.Query].MinState has ended, and nobody knows
+// whether the board had been through that state by then.
+var ErrUnknownState = errors.New("state is not known any more")
 
 // WriteLostError is [ErrWriteLost] with both sides.
 type WriteLostError struct {
@@ -29,6 +33,19 @@ func (e *WriteLostError) Error() string {
 
 // Is reports whether target is [ErrWriteLost].
 func (e *WriteLostError) Is(target error) bool { return target == ErrWriteLost }
+
+// UnknownStateError is [ErrUnknownState] with both sides.
+type UnknownStateError struct {
+	Want rankcache.State
+	Have rankcache.State // of Redis
+}
+
+func (e *UnknownStateError) Error() string {
+	return fmt.Sprintf("%v: want %s, but Redis has %s, and tells its newest run alone", ErrUnknownState, inWords(e.Want), inWords(e.Have))
+}
+
+// Is reports whether target is [ErrUnknownState].
+func (e *UnknownStateError) Is(target error) bool { return target == ErrUnknownState }
 
 func inWords(s rankcache.State) string {
 	switch {
@@ -51,14 +68,17 @@ const (
 )
 
 // compare returns whether a board with the state s has been through the wanted one, as far as
-// that state alone tells it: at a later seq it is taken to have been.
+// that state alone tells it: at a later seq of the run it is taken to have been, which is proof for durable
+// boards, whose runs are of one history of Redis each.
 func compare(want *rankcache.State, s rankcache.State) verdict {
 	switch {
 	case want.Run == 0:
 		return enough
 	case s.Before(*want):
 		return behind
-	case s.Run > want.Run || s.Seq == want.Seq && s.HasSum && want.HasSum && s.Sum != want.Sum:
+	case s.Run > want.Run:
+		return unknown
+	case s.Seq == want.Seq && s.HasSum && want.HasSum && s.Sum != want.Sum:
 		return lost
 	}
 	return enough
@@ -88,8 +108,11 @@ func reached(q *rankcache.Query, s rankcache.State) bool {
 
 // missed returns the error of an answer of Redis that has not reached q.
 func missed(q *rankcache.Query, s rankcache.State) error {
-	if s.Seq < q.MinSeq {
+	switch {
+	case s.Seq < q.MinSeq:
 		return &NotReachedError{q.MinSeq, s.Seq}
+	case compare(&q.MinState, s) == unknown:
+		return &UnknownStateError{q.MinState, s}
 	}
 	return &WriteLostError{q.MinState, s, rankcache.SourceRedis}
 }

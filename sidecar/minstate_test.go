@@ -16,6 +16,13 @@ import (
 // withoutSum returns s as a writer answers it while the sum is unknown.
 func withoutSum(s rankcache.State) rankcache.State { return rankcache.State{Run: s.Run, Seq: s.Seq} }
 
+// lasting has a super-hot board of a durable class.
+const lasting = fixture.Rooms + `
+  - {match: lasting, mode: super-hot}
+classes:
+  - {name: lasting, board: lasting, period: none, ops: [incr], durable: true}
+`
+
 // TestMinStateDecides has for each min_state the source that answers, or the error.
 // The local board is at seq 917 and remembers the sums from 900 on; the hot page is at seq
 // 33; Redis is at redisAt.
@@ -23,7 +30,7 @@ func TestMinStateDecides(t *testing.T) {
 	written := fixture.Written
 	earlier, later := fixture.History{Run: written.Run - 1}, fixture.History{Run: written.Run + 1}
 	other := fixture.History{Run: written.Run, Salt: 1} // the same run after Redis lost writes
-	const lost = rankcache.Source(99)
+	const lost, unknown = rankcache.Source(99), rankcache.Source(98)
 	for _, c := range []struct {
 		name    string
 		board   rankcache.BoardID
@@ -38,8 +45,13 @@ func TestMinStateDecides(t *testing.T) {
 		{"without a sum", "local", withoutSum(written.StateAt(5)), 1000, written, rankcache.SourceLocal, 0},
 		{"another sum in the ring", "local", other.StateAt(910), 1000, written, lost, 0},
 		{"another sum at the head", "local", other.StateAt(917), 1000, written, lost, 0},
-		{"a run that has ended", "local", earlier.StateAt(900), 1000, written, lost, 0},
+		{"a run that has ended", "local", earlier.StateAt(900), 1000, written, unknown, 1},
+		{"a run that has ended, without a sum", "local", withoutSum(earlier.StateAt(900)), 1000, written, unknown, 1},
 		{"older than the ring", "local", written.StateAt(899), 1000, written, rankcache.SourceRedis, 1},
+		{"older than the ring, Redis is of a later run", "local", written.StateAt(899), 1000, later, unknown, 1},
+		{"older than the ring, durable", "lasting", written.StateAt(899), 1000, written, rankcache.SourceLocal, 0},
+		{"another sum in the ring, durable", "lasting", other.StateAt(910), 1000, written, lost, 0},
+		{"a run that has ended, durable", "lasting", earlier.StateAt(899), 1000, written, unknown, 1},
 		{"the copy is behind", "local", written.StateAt(918), 918, written, rankcache.SourceRedis, 1},
 		{"the copy is behind, Redis is further", "local", written.StateAt(918), 919, written, rankcache.SourceRedis, 1},
 		{"the copy is behind, Redis has another sum", "local", written.StateAt(918), 918, other, lost, 1},
@@ -50,9 +62,11 @@ func TestMinStateDecides(t *testing.T) {
 		{"hot, beyond", "hot", written.StateAt(5), 1000, written, rankcache.SourceHot, 0},
 		{"hot, behind", "hot", written.StateAt(34), 34, written, rankcache.SourceRedis, 1},
 		{"hot, another sum: Redis decides", "hot", other.StateAt(33), 33, other, rankcache.SourceRedis, 1},
-		{"hot, another run: Redis decides", "hot", earlier.StateAt(33), 33, written, lost, 1},
+		{"hot, another run: Redis decides", "hot", earlier.StateAt(33), 33, written, unknown, 1},
 		{"small", "any", written.StateAt(33), 33, written, rankcache.SourceRedis, 1},
 		{"small, another sum", "any", other.StateAt(33), 33, written, lost, 1},
+		{"small, further", "any", written.StateAt(33), 34, written, rankcache.SourceRedis, 1},
+		{"small, a later run", "any", written.StateAt(33), 34, later, unknown, 1},
 		{"small, no state in Redis", "any", written.StateAt(33), 33, fixture.History{}, lost, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,8 +74,15 @@ func TestMinStateDecides(t *testing.T) {
 			env.Local.Oldest = 900
 			env.Origin.Seq.Store(c.redisAt)
 			env.Origin.History = c.redis
-			a := top(t.Context(), env.reader(), rankcache.Query{Board: c.board, MinState: c.min}, 10)
-			if c.source == lost {
+			cfg := env.config()
+			cfg.Tiers, cfg.Boards = fixture.Tiers(lasting), fixture.Boards[Board]{"local": env.Local, "lasting": env.Local}
+			a := top(t.Context(), readerOf(t, cfg), rankcache.Query{Board: c.board, MinState: c.min}, 10)
+			if c.source == unknown {
+				var both *UnknownStateError
+				if !errors.Is(a.Err, ErrUnknownState) || !errors.As(a.Err, &both) || both.Want != c.min || both.Have != c.redis.StateAt(c.redisAt) {
+					t.Errorf("want a state that nobody knows, got seq %d and %v", a.Seq, a.Err)
+				}
+			} else if c.source == lost {
 				var both *WriteLostError
 				if !errors.Is(a.Err, ErrWriteLost) || !errors.As(a.Err, &both) || both.Want != c.min || both.Have == c.min {
 					t.Errorf("want a write that is lost, got seq %d and %v", a.Seq, a.Err)
@@ -148,10 +169,12 @@ func TestOlderFlightHasNotTheState(t *testing.T) {
 }
 
 func TestLostWriteTellsBothSides(t *testing.T) {
-	text := (&WriteLostError{Want: fixture.Written.StateAt(7), Have: rankcache.State{Run: 5, Seq: 6}, Source: rankcache.SourceRedis}).Error()
-	for _, want := range []string{"run 1838429319476737 at seq 7 with the sum 000007000000", "Redis has run 5 at seq 6"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q lacks %q", text, want)
+	want, have := fixture.Written.StateAt(7), rankcache.State{Run: 5, Seq: 6}
+	for _, err := range []error{&WriteLostError{Want: want, Have: have, Source: rankcache.SourceRedis}, &UnknownStateError{Want: want, Have: have}} {
+		for _, part := range []string{"run 1838429319476737 at seq 7 with the sum 000007000000", "Redis has run 5 at seq 6"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q lacks %q", err, part)
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -39,7 +40,9 @@ func TestOperatorPage(t *testing.T) {
 	h.give(t, h.star, 12)
 	h.give(t, h.small, 3)
 	h.giveTo(t, h.star, foreignText, 1000)
-	s := h.serve(t, "--profile-url", nicks, "--admin-token", adminToken)
+	h.giveTo(t, h.star, "abc\u202edef", 900)
+	h.giveTo(t, h.star, " ", 800)
+	s := h.serve(t, "--profile-url", nicks, "--admin-token", adminToken, "--hot-source", "none")
 	s.WaitReady(time.Minute)
 	p := openTab(t, s.URL("admin", "/"))
 
@@ -52,6 +55,7 @@ func TestOperatorPage(t *testing.T) {
 	if messages := p.complaints(); len(messages) > 0 {
 		t.Errorf("the console has %q", messages)
 	}
+	p.await("a lamp of no source of hot keys", lampSays(cli.ServiceHotKeys, "off", "not used"))
 	p.await("an event", `document.querySelectorAll('#events li').length > 0`)
 	p.await("eight plots", `document.querySelectorAll('#plots li').length === 8`)
 	p.await("plots of what was before", `document.querySelector('#plots li[data-plot=age] path').getAttribute('d').length > 3`)
@@ -63,6 +67,8 @@ func TestOperatorPage(t *testing.T) {
 	p.run(t, "Change", func(t *testing.T) { p.checkChanges(t, h) })
 	p.run(t, "Bypass", func(t *testing.T) { p.checkBypass(t, h) })
 	p.run(t, "Compare", func(t *testing.T) { p.checkCompare(t, h) })
+	p.run(t, "Member", func(t *testing.T) { p.checkMember(t, h) })
+	p.run(t, "Plots", func(t *testing.T) { p.checkPlots() })
 	p.run(t, "Drop", func(t *testing.T) { p.checkDrop(t) })
 	p.run(t, "Lost", func(t *testing.T) { p.checkLost(t, s) })
 }
@@ -116,6 +122,38 @@ func (h *fixture) giveTo(t *testing.T, board rankcache.BoardID, member string, s
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("gift of %s: %s", member, resp.Status)
 	}
+}
+
+// checkMember finds members that are on the board and not, and those whose ids can't be seen.
+func (p *tab) checkMember(t *testing.T, h *fixture) {
+	shows := func(id, text string) string {
+		return fmt.Sprintf(`document.getElementById(%q).textContent.startsWith(%q)`, id, text)
+	}
+	find := func(member string) {
+		text, _ := json.Marshal(member)
+		p.do(chromedp.Clear(chromedp.CSS("#member-id")))
+		p.value(fmt.Sprintf(`document.getElementById('member-id').value = %s`, text))
+		p.click("#member-form button")
+	}
+	p.await("the override as its code", `[...document.querySelectorAll('#top-rows .member')].some((e) => e.textContent === 'abc\\u{202e}def')`)
+	p.await("a blank id", `[...document.querySelectorAll('#top-rows .member')].some((e) => e.textContent === '\\u{20}')`)
+	find("abc\u202edef")
+	p.await("its name", shows("member-name", `abc\u{202e}def`))
+	for _, side := range []string{"member-here", "member-redis"} {
+		p.await("a member of "+side, shows(side, "rank 2, score 900, at "))
+	}
+	find("nobody/at all")
+	p.await("nobody", shows("member-here", "not on the board, at ")+" && "+shows("member-redis", "not on the board, at "))
+	client := h.redis(t)
+	must(t, client.ZAdd(t.Context(), string(h.star), redis.Z{Member: " ", Score: 801}).Err())
+	find(" ")
+	p.await("a score that was changed in Redis", shows("member-redis", "rank 3, score 801, at "))
+}
+
+// checkPlots looks at what the highest value of a plot is.
+func (p *tab) checkPlots() {
+	p.value(`import('/assets/history.js').then((m) => { window.scales = [m.scale([...Array(100).fill(10), 5000], 5000), m.scale([1, 2, 3, 4], 4), m.scale([], 1), m.scale([0, 0, 0, 7], 7)]; })`)
+	p.await("a peak that does not flatten the rest", `JSON.stringify(window.scales) === '[20,4,1,7]'`)
 }
 
 func (p *tab) checkForeignText(t *testing.T) {
@@ -193,7 +231,7 @@ func (p *tab) checkCompare(t *testing.T, h *fixture) {
 	p.value(`(() => { location.hash = 'board=' + encodeURIComponent('` + string(h.star) + `'); return '' })()`)
 	p.await("the board", `document.getElementById('top-source').textContent === 'local memory'`)
 	p.click("#compare")
-	p.await("equal boards", `document.getElementById('compare-words').textContent.startsWith('All 13 members equal')`)
+	p.await("equal boards", `document.getElementById('compare-words').textContent.startsWith('All 15 members equal')`)
 }
 
 // checkAxe runs the accessibility rules of axe-core, in the light and the dark theme, with the dialog closed and open.
@@ -323,13 +361,16 @@ func TestLamps(t *testing.T) {
 	for _, service := range []string{cli.ServiceRedis, cli.ServiceKafka, cli.ServiceProfiles} {
 		p.await("a good lamp", lampSays(service, "ok", "answers"))
 	}
-	p.await("a lamp of hot keys", `document.querySelector('#lamps [data-service=hot_keys] .pill') !== null`)
+	p.await("a lamp of hot keys", lampSays(cli.ServiceHotKeys, "off", "not used"))
 	p.await("a board that is level", behindSays("0"))
 	must(t, o.redis.Pause())
 	p.await("a failing lamp", lampSays(cli.ServiceRedis, "failing", "last answered"))
 	p.await("why", `document.querySelector('#lamps [data-service=redis] .lamp-error').textContent.length > 5`)
 	p.await("the spoken change", `document.getElementById('lamps-spoken').textContent === 'Failing: Redis'`)
 	p.await("an unknown distance", behindSays("–"))
+	o.profiles.Store(false)
+	p.await("the root cause first", `[...document.querySelectorAll('#troubles li')].map((e) => e.textContent).findIndex((s) => s.startsWith('The profile service')) > [...document.querySelectorAll('#troubles li')].map((e) => e.textContent).findIndex((s) => s.startsWith('Redis')) `)
+	o.profiles.Store(true)
 	for _, scheme := range []string{"light", "dark"} {
 		p.prefer(scheme)
 		if got := p.value(lowContrast); got != "[]" {

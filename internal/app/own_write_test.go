@@ -103,7 +103,7 @@ func (h *fixture) ownWrite(t *testing.T, s *child, board rankcache.BoardID, memb
 
 // TestLostWritesAreNotRead: Redis loses acknowledged writes and gives their seqs out again,
 // as after a failover. No read with the state of a lost write is answered as if it were
-// there, by Redis or by the local copy, while that of a later write is.
+// there, by Redis or by the local copy, while that of a later write is. Once the run has ended nobody knows.
 func TestLostWritesAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -141,6 +141,19 @@ func TestLostWritesAreNotRead(t *testing.T) {
 		for range 20 {
 			if code, text := read(lost.State); code != http.StatusPreconditionFailed || !strings.Contains(text, `"write_lost"`) {
 				t.Errorf("%s: the lost write is answered %d %s", board, code, text)
+			}
+		}
+		must(t, client.ZAdd(t.Context(), string(board), redis.Z{Member: "by hand", Score: 1}).Err()) // its next change begins a run
+		adopted := h.write(t, board, "adopted", 1)
+		testkit.Eventually(t, 30*time.Second, func() error {
+			if code, text := read(adopted.State); code != http.StatusOK {
+				return fmt.Errorf("%s: %d %s", board, code, text)
+			}
+			return nil
+		})
+		for _, state := range []string{lost.State, instead.State} {
+			if code, text := read(state); code != http.StatusPreconditionFailed || !strings.Contains(text, `"unknown_state"`) {
+				t.Errorf("%s: the state of a run that has ended is answered %d %s", board, code, text)
 			}
 		}
 	}

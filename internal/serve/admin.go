@@ -32,6 +32,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 	s.addOperator(status, mux)
 	compare := &boardComparer{boards: s.Local, origin: s.origin}
 	mux.HandleFunc("POST /boards/{board}/compare", compare.serve)
+	mux.HandleFunc("GET /boards/{board}/members/{member}", s.serveMember)
 	mux.HandleFunc("GET /history", s.history.serve)
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
 	s.options.AddDiagnostics(mux)

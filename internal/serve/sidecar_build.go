@@ -241,9 +241,11 @@ func (s *Sidecar) buildHot() (err error) {
 	if err != nil {
 		return cli.Usagef("hot-key source: %w", err)
 	}
-	if poller != nil {
-		s.parts = append(s.parts, poller)
+	if poller == nil {
+		s.services[cli.ServiceHotKeys].Off("this process asks no source; a verdict of the fleet's poller takes this back")
+		return nil
 	}
+	s.parts = append(s.parts, poller)
 	return nil
 }
 

@@ -1,7 +1,7 @@
 // "Compare with Redis now": entry by entry, with how far it is.
 
 import { byId, el, foreign, list, show, text } from './dom.js';
-import { count, many } from './format.js';
+import { count, many, visible } from './format.js';
 
 let running;
 
@@ -60,5 +60,5 @@ function words(line) {
 const shown = (score) => (score === null ? 'not on the board' : String(score));
 
 function make(d) {
-  return el('li', {}, foreign(d.member, 'id'), `: raw score here ${shown(d.here_raw)}, in Redis ${shown(d.redis_raw)}`);
+  return el('li', {}, foreign(visible(d.member), 'id'), `: raw score here ${shown(d.here_raw)}, in Redis ${shown(d.redis_raw)}`);
 }

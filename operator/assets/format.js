@@ -51,4 +51,10 @@ export function since(time, now = Date.now()) {
   return Number.isNaN(at) || at <= 0 ? none : span(Math.max(now - at, 0));
 }
 
+// visible writes characters that are not seen, or that turn what is around them, as their codes; so all of a blank text.
+export function visible(s) {
+  const unseen = s.trim() === '' ? /[^]/gu : /[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0]/gu;
+  return s.replace(unseen, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+}
+
 export const clock = (ms) => new Date(ms).toLocaleTimeString('en-GB');

@@ -54,8 +54,16 @@ function update(item, plot, all) {
   const last = values.at(-1) ?? null;
   text(head.children[1], last === null ? '–' : plot.unit(last));
   head.children[1].dataset.tone = last !== null && plot.bad?.(last) ? 'bad' : '';
-  text(range, known.length ? `${plot.unit(Math.min(...known))} to ${plot.unit(Math.max(...known))} in ${span(all.length * 5000)}` : 'nothing yet');
-  picture.firstChild.setAttribute('d', line(values, Math.max(...known, plot.least ?? 0) || 1));
+  const peak = Math.max(...known, plot.least ?? 0) || 1;
+  const highest = scale(known, peak);
+  text(range, known.length ? `${plot.unit(Math.min(...known))} to ${plot.unit(Math.max(...known))} in ${span(all.length * 5000)}${highest < peak ? `; drawn up to ${plot.unit(highest)}` : ''}` : 'nothing yet');
+  picture.firstChild.setAttribute('d', line(values.map((v) => (v === null ? v : Math.min(v, highest))), highest));
+}
+
+// scale returns the value at the top: the highest, unless that is a peak beside which the rest would be flat.
+export function scale(known, peak) {
+  const usual = [...known].sort((a, b) => a - b)[Math.floor(known.length * 0.9)] ?? 0;
+  return usual > 0 && peak > 4 * usual ? 2 * usual : peak;
 }
 
 // line leaves a gap where there is nothing to tell.

@@ -8,7 +8,7 @@ const linger = 4000; // ms that a bar stays after its board has opened
 const opened = new Map(); // by board: when it was seen to open
 let behind = new Set(); // boards that were not open at the last look
 
-export const tones = { open: 'good', waiting: 'calm', replaying: 'busy', checking: 'busy', snapshot: 'busy', 'given-up': 'warn' };
+export const tones = { open: 'good', waiting: 'calm', replaying: 'busy', checking: 'busy', snapshot: 'busy', 'given-up': 'warn', lost: 'bad' };
 
 export function draw({ status }) {
   const boards = status.boards ?? [];

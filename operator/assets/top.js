@@ -2,8 +2,9 @@
 
 import { get, getAged, Problem } from './api.js';
 import * as compare from './compare.js';
+import * as member from './member.js';
 import { byId, el, foreign, list, show, table, text } from './dom.js';
-import { count, none, score, since, span } from './format.js';
+import { count, none, score, since, span, visible } from './format.js';
 import * as stream from './stream.js';
 
 const rows = 10;
@@ -43,6 +44,7 @@ export function choose(name) {
   board = name;
   chosen = true;
   compare.reset();
+  member.reset();
   byId('top-board').value = name;
   history.replaceState(null, '', `#${new URLSearchParams({ board: name })}`);
   again();
@@ -125,8 +127,8 @@ function who(cell, e) {
   const [disc, names] = cell.children;
   text(disc, initials(nick || e.member));
   disc.dataset.shade = shadeOf(e.member);
-  text(names.firstChild, nick || e.member);
-  text(names.lastChild, nick ? e.member : '');
+  text(names.firstChild, visible(nick || e.member));
+  text(names.lastChild, nick ? visible(e.member) : '');
 }
 
 const nickOf = (profile) => (profile && typeof profile.nick === 'string' ? profile.nick.trim().slice(0, 80) : '');

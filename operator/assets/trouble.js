@@ -15,10 +15,12 @@ function troubles(status) {
   const all = [];
   const add = (key, words, runbook) => all.push({ key, words, runbook });
   if (status.state === 'starting') add('starting', `Not ready: ${status.reason || 'boards are being filled'}`, 'RankcacheNotReady');
-  for (const [key, d] of Object.entries(status.dependencies ?? {})) {
-    if (d.state === 'failing') add(`dependency ${key}`, `${serviceNames[key] ?? key} has not answered for ${since(d.since)}`, serviceRunbooks[key]);
+  for (const [key, name] of Object.entries(serviceNames)) {
+    const d = status.dependencies?.[key];
+    if (d?.state === 'failing') add(`dependency ${key}`, `${name} has not answered for ${since(d.since)}`, serviceRunbooks[key]);
   }
   const by = status.boards_by_state ?? {};
+  if (by.lost) add('lost', `Redis has lost ${many(by.lost, 'board')}: answered as they were. Write them anew with rankcache rebuild`, 'RankcacheBoardsLost');
   if (by['given-up']) add('given-up', `${many(by['given-up'], 'board')} given up: Redis answers`, 'RankcacheBoardGivenUp');
   if (by.stale) add('stale', `${many(by.stale, 'board')} answered from a file, as Redis was away at the start`, 'RankcacheBoardOld');
   if (status.local?.oldest_ms > 15000) add('old', `The oldest local board is as it was ${span(status.local.oldest_ms)} ago`, 'RankcacheBoardOld');
@@ -27,7 +29,8 @@ function troubles(status) {
   return all;
 }
 
-const serviceNames = { redis: 'Redis', kafka: 'Kafka', profiles: 'The profile service', hot_keys: 'The hot-key source', ledger: 'The ledger' };
+// The first that fails may be why the later ones do: profiles and hot keys may come from Redis.
+const serviceNames = { redis: 'Redis', kafka: 'Kafka', ledger: 'The ledger', profiles: 'The profile service', hot_keys: 'The hot-key source' };
 const serviceRunbooks = { redis: 'RankcacheOriginErrors', kafka: 'RankcacheBoardOld', profiles: 'RankcacheProfilesDown', hot_keys: 'RankcacheHotVerdictStale', ledger: 'RankcacheLedgerBehind' };
 
 function make() { return el('li', { class: 'banner', 'data-tone': 'bad' }, el('span'), el('span')); }

@@ -21,7 +21,7 @@ const (
 
 // boardStates are the states that boards are counted by.
 var boardStates = []rankcache.BoardState{rankcache.StateWaiting, rankcache.StateReplaying, rankcache.StateChecking,
-	rankcache.StateSnapshot, rankcache.StateStale, rankcache.StateOpen, rankcache.StateGivenUp}
+	rankcache.StateSnapshot, rankcache.StateStale, rankcache.StateOpen, rankcache.StateLost, rankcache.StateGivenUp}
 
 // boardFilter reports which boards an answer of /status lists.
 type boardFilter struct {

@@ -146,7 +146,7 @@ func TestStatus(t *testing.T) {
 		"/status?expect=state=ready":        {200, `"version":"v1.2.3"`},
 		"/status?expect=state=starting":     {503, `"state":"ready"`},
 		"/status?expect=kafka.lag=12345678": {200, ``},
-		"/status?expect=boards.2.state=open&expect=boards.0.board=filling": {200, `"boards_by_state":{"checking":0,"given-up":0,"open":1,"replaying":1,"snapshot":0,"stale":0,"waiting":1}`},
+		"/status?expect=boards.2.state=open&expect=boards.0.board=filling": {200, `"boards_by_state":{"checking":0,"given-up":0,"lost":0,"open":1,"replaying":1,"snapshot":0,"stale":0,"waiting":1}`},
 		"/status?expect=boards.9.board=filling":                            {503, ``},
 		"/status?limit=0&expect=boards_open=1&expect=boards_total=3":       {200, `"boards":[],`},
 		"/status?state=waiting&expect=boards_matched=1":                    {200, `"boards":[{"board":"waiting"`},

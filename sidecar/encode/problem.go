@@ -33,6 +33,7 @@ const (
 	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
 	CodePrecondition   Code = "precondition_failed"  // 412: If-Match names another page
 	CodeWriteLost      Code = "write_lost"           // 412: the board has not been through min_state; "detail" has both sides
+	CodeUnknownState   Code = "unknown_state"        // 412: the run of min_state has ended; "detail" has both sides
 	CodeBodyTooLarge   Code = "body_too_large"       // 413
 	CodeWrongHost      Code = "wrong_host"           // 421: Host is none of this listener's names
 	CodeRankMode       Code = "rank_mode_refused"    // 422: ranks of this mode can't be counted; "detail" has why
@@ -72,6 +73,7 @@ var Codes = [...]CodeInfo{
 	{CodeTimeout, 408, "Request came in too slowly"},
 	{CodePrecondition, 412, "Precondition failed"},
 	{CodeWriteLost, 412, "Write is lost"},
+	{CodeUnknownState, 412, "State is not known any more"},
 	{CodeBodyTooLarge, 413, "Body too large"},
 	{CodeWrongHost, 421, "Host is not served here"},
 	{CodeRankMode, 422, "Rank mode is not available"},
@@ -109,6 +111,8 @@ func ProblemOf(err error) *Problem {
 		return &Problem{Code: CodeBlocked, Detail: "the operator has blocked this board or its room"}
 	case errors.Is(err, sidecar.ErrNotReached):
 		return notReachedProblem(err)
+	case errors.Is(err, sidecar.ErrUnknownState):
+		return &Problem{Code: CodeUnknownState, Detail: err.Error() + "; post the change again with the same order, which applies it once: a duplicate is there"}
 	case errors.Is(err, sidecar.ErrWriteLost):
 		return &Problem{Code: CodeWriteLost, Detail: err.Error() + "; post the change again with the same order, which applies it once"}
 	case errors.Is(err, rankcache.ErrUnreadable):

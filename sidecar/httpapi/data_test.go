@@ -67,6 +67,7 @@ func TestGolden(t *testing.T) {
 		{"unknown_argument", "GET", "/v1/boards/local/top?limt=5", ""},
 		{"write_lost", "GET", "/v1/boards/local/top?min_state=1838429319476737-917-0a1b2c3d4e5f", ""},
 		{"write_lost_redis", "GET", "/v1/boards/1_2_3/top?min_state=1838429319476737-13-0a1b2c3d4e5f", ""},
+		{"unknown_state", "GET", "/v1/boards/local/top?min_state=1838429319476736-917-0a1b2c3d4e5f", ""},
 		{"seq_not_reached", "GET", "/v1/boards/local/top?min_seq=918&wait_ms=1", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,53 @@
+package serve
+
+import (
+	"net/http"
+
+	"rankcache"
+	"rankcache/internal/cli"
+	"rankcache/internal/httpserve"
+)
+
+// memberSide is what one side has of a member, and of which state of the board that is.
+type memberSide struct {
+	Source string   `json:"source"`
+	Rank   *int     `json:"rank"` // null, as Score: it is not on the board
+	Score  *float64 `json:"score"`
+	State  string   `json:"state"`
+	Error  string   `json:"error,omitempty"`
+}
+
+// serveMember answers GET /boards/{board}/members/{member}: what the copy here has, null where none can tell, and what
+// Redis has.
+func (s adminPort) serveMember(w http.ResponseWriter, r *http.Request) {
+	id, err := rankcache.ParseBoardID(r.PathValue("board"))
+	if err != nil {
+		cli.WriteProblem(w, "bad_argument", "board", err.Error())
+		return
+	}
+	member := r.PathValue("member")
+	if err := rankcache.CheckMember(member); err != nil {
+		cli.WriteProblem(w, "bad_argument", "member", err.Error())
+		return
+	}
+	q := rankcache.Query{Board: id, Members: []string{member}, CopiesOnly: true, Uncounted: true}
+	_, form := s.Rooms.Tiers().Of(id, "")
+	here := rankcache.One(r.Context(), s.reader, q)
+	redis := rankcache.One(r.Context(), s.origin, rankcache.Query{Board: id, Members: q.Members, Form: form})
+	var copied *memberSide
+	if here.Err == nil && here.Own[0].Err == nil {
+		copied = sideOf(&here, here.Source, form)
+	}
+	httpserve.WriteJSON(w, http.StatusOK, map[string]any{"member": member, "here": copied, "redis": sideOf(&redis, rankcache.SourceRedis, form)})
+}
+
+func sideOf(a *rankcache.Answer, source rankcache.Source, form rankcache.ScoreForm) *memberSide {
+	if a.Err != nil {
+		return &memberSide{Source: source.String(), Error: a.Err.Error()}
+	}
+	side := &memberSide{Source: source.String(), State: a.State.String()}
+	if own := &a.Own[0]; own.Rank > 0 {
+		side.Rank, side.Score = &own.Rank, new(form.Shown(own.Score))
+	}
+	return side
+}

@@ -1,0 +1,66 @@
+package replay
+
+import (
+	"context"
+	"time"
+
+	"rankcache"
+)
+
+// historyEvery is how often it is asked for the history of Redis while boards are there. A board that is deleted
+// within that time after a failover counts as lost.
+const historyEvery = 10 * time.Second
+
+// known is the history of Redis in which a board was last there. It belongs to the totals poller.
+type known struct {
+	history string // "": Redis does not tell
+	at      time.Time
+}
+
+// histories returns the histories of the servers that have the boards, nil if none is due, or Redis does not answer.
+// They are asked for before the boards are looked at: a board that is there then was not lost before.
+func (t *totalsPoller) histories(ctx context.Context, all []probe, ids []rankcache.BoardID) []string {
+	for i := range all {
+		if f := all[i].feed; f.replica.readable.Load() && time.Since(f.known.at) >= historyEvery {
+			names, err := t.origin.Histories(ctx, ids)
+			if err != nil {
+				return nil // the look itself will tell
+			}
+			return names
+		}
+	}
+	return nil
+}
+
+// mayBeLost reports whether Redis lacks a board that is open here with members.
+func (t *totalsPoller) mayBeLost(p *probe, r reading) bool {
+	f := p.feed
+	return t.total == TotalSeq && r.Run == 0 && r.members == 0 && p.run != 0 && p.before.Members > 0 && f.known.history != "" && f.replica.readable.Load()
+}
+
+// tell decides for boards that Redis lacks whether it has lost them: its history is another one than the one in which they
+// were there. Those are kept as they were, until Redis has them again or they are too old. Any other was deleted.
+func (t *totalsPoller) tell(ctx context.Context, missing []probe, looks []reading) {
+	if len(missing) == 0 {
+		return
+	}
+	ids := make([]rankcache.BoardID, len(missing))
+	for i := range missing {
+		ids[i] = missing[i].feed.id
+	}
+	names, err := t.origin.Histories(ctx, ids)
+	if err != nil {
+		t.failed(err, missing)
+		return // it is decided at the next look
+	}
+	for i := range missing {
+		f := missing[i].feed
+		switch lost := names[i] != "" && names[i] != f.known.history && time.Since(f.replica.board.CurrentAt()) < t.maxStale; {
+		case !lost:
+			f.lost.Store(false)
+			t.learn(&missing[i], looks[i])
+		case !f.lost.Swap(true):
+			t.log.Error("redis has lost a board: it is kept as it was", "board", f.id, "members", missing[i].before.Members, "until_age", t.maxStale)
+		}
+	}
+}
