@@ -35,7 +35,7 @@ func ParseEntry(data []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("room entry has %d bytes, want at most %d", len(data), MaxEntry)
 	}
 	var j entryJSON
-	if err := wire.DecodeWithoutNull(data, &j); err != nil {
+	if err := wire.DecodeStrict(data, &j); err != nil {
 		return Entry{}, fmt.Errorf("room entry: %w", err)
 	}
 	entry, err := j.entry()

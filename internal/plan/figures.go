@@ -23,7 +23,7 @@ const (
 	// "The writer": CPU per command in Redis and in the writer.
 	commandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
 	// "Live pages, Connect and gRPC": CPU of the sidecar for an event.
-	eventSeconds = 7.0e-6
+	eventSeconds = 11e-6
 	// There, too: heap and stacks of a stream over HTTP/1.1, ten of a key, and over HTTP/2.
 	streamBytes, http2StreamBytes = 37_600, 18_700
 	// "The ledger": bytes of PostgreSQL for a change, more than those of MariaDB.
