@@ -119,5 +119,5 @@ func (f *refuser) refusedMessage(r *Refusal, c *Command, data []byte, from comma
 		record.Base64 = data
 	}
 	value, _ := json.Marshal(&record) // it always marshals: the command is valid JSON
-	return message{f.topic, []byte(record.Board), value}
+	return message{topic: f.topic, key: []byte(record.Board), value: value}
 }

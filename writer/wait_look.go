@@ -1,0 +1,300 @@
+package writer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
+
+	"rankcache/internal/tick"
+	"rankcache/wire"
+	"rankcache/writer/internal/rewind"
+)
+
+const (
+	// lookAtPosts is how often Redis is asked about all posts that wait for readers of other writers.
+	lookAtPosts = 50 * time.Millisecond
+	// readTopicEvery is how often it is looked whether the command topic was made again.
+	readTopicEvery = 10 * time.Second
+)
+
+// looker answers the posts that wait for the readers of other writers by what Redis has.
+type looker struct {
+	*processor
+	topic string // id of the command topic
+	asked time.Time
+	limit rate.Sometimes
+}
+
+// run looks until ctx ends, while posts wait.
+func (l *looker) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.waits.begun:
+		}
+		for range tick.Every(ctx, lookAtPosts) {
+			due, some := l.waits.due()
+			if !some {
+				break
+			}
+			if err := l.look(ctx, due); err != nil {
+				l.limit.Do(func() { l.log.Warn("posts wait, as Redis does not tell what has become of them", "err", err) })
+			}
+		}
+	}
+}
+
+func (l *looker) look(ctx context.Context, posts []*waiting) error {
+	if len(posts) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	all, err := l.applier.masters(ctx)
+	if err = errors.Join(err, l.takeRefusals(ctx, posts), l.readTopic(ctx)); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	for _, m := range all {
+		wg.Go(func() { l.lookAt(ctx, m, l.on(ctx, m, posts)) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// readTopic reads the id of the command topic.
+func (l *looker) readTopic(ctx context.Context) (err error) {
+	if to := l.producer.Load(); to != nil && time.Since(l.asked) >= readTopicEvery {
+		if l.topic, err = to.commandTopicID(ctx); err == nil {
+			l.asked = time.Now()
+		}
+	}
+	return err
+}
+
+// on returns the posts whose boards are on a master.
+func (l *looker) on(ctx context.Context, m master, posts []*waiting) (its []*waiting) {
+	cluster, ok := l.applier.client.(*redis.ClusterClient)
+	if !ok {
+		return posts
+	}
+	for _, one := range posts {
+		if node, err := cluster.MasterForKey(ctx, l.opts.Names.BoardKey(one.job.Board)); err == nil && m.client == redis.Cmdable(node) {
+			its = append(its, one)
+		}
+	}
+	return its
+}
+
+// lookAt asks a master about posts, as [rewind.Look] tells.
+func (l *looker) lookAt(ctx context.Context, m master, posts []*waiting) {
+	if len(posts) == 0 {
+		return
+	}
+	hash := l.opts.Names.AppliedKey(string(m.name))
+	var before, after func() rewind.History
+	positions, records := make([]*redis.StringCmd, len(posts)), make([]recordReply, len(posts))
+	_, _ = m.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
+		before = askHistory(ctx, p, hash)
+		for i, one := range posts {
+			positions[i] = p.HGet(ctx, hash, strconv.Itoa(int(one.at.Partition)))
+		}
+		for i, one := range posts {
+			records[i] = l.applier.askRecord(ctx, p, one.job.Command)
+		}
+		after = askHistory(ctx, p, hash)
+		return nil
+	})
+	for i, one := range posts {
+		record, err := records[i]()
+		if err != nil {
+			continue // it is asked again
+		}
+		look := rewind.Look{Before: before(), Position: parsePosition(positions[i].Val()), Recorded: record != "", After: after()}
+		l.judge(ctx, one, &look, record)
+	}
+}
+
+// askHistory asks for the history of a master.
+func askHistory(ctx context.Context, p redis.Pipeliner, hash string) func() rewind.History {
+	info, life := p.Info(ctx, "replication"), p.HGet(ctx, hash, lifeField)
+	return func() (h rewind.History) {
+		era, err := parseEra(info.Val())
+		if err == nil && life.Err() == nil {
+			h = rewind.History{Era: era, Life: life.Val()}
+		}
+		return h
+	}
+}
+
+// judge answers a post if it is known what has become of it.
+func (l *looker) judge(ctx context.Context, one *waiting, look *rewind.Look, record string) {
+	at, now := one.at, time.Now()
+	at.Topic = l.topic
+	passed := *look
+	passed.Recorded = false
+	over := rewind.Judge(now, &at, &passed) == rewind.WasRefused
+	j := one.job
+	switch rewind.Judge(now, &at, look) {
+	case rewind.WasApplied:
+		if l.applier.fromRecord(&j, record) != nil {
+			return
+		}
+	case rewind.WasRefused:
+		j.Refusal = l.refusedThere(&at)
+	default:
+		return
+	}
+	fed := l.fed([]*job{&j}).of(0)
+	for _, f := range fed {
+		if !l.isKnown(ctx, f, over, &at) {
+			return
+		}
+	}
+	l.waits.tell(one.name, verdict{j.Outcome, fed})
+}
+
+// isKnown reports whether it is known what has become of a fed board, and sets its outcome.
+func (l *looker) isKnown(ctx context.Context, fed *job, over bool, at *rewind.Post) bool {
+	if fed.done {
+		return true
+	}
+	record, err := l.applier.record(ctx, fed.Command)
+	switch {
+	case err == nil && record != "":
+		err = l.applier.fromRecord(fed, record)
+	case err == nil && over:
+		fed.Refusal, fed.done = l.refusedThere(at), true
+	}
+	return err == nil && fed.done
+}
+
+// refusedThere is the refusal of a command by a reader that could not leave its reason.
+func (l *looker) refusedThere(at *rewind.Post) *Refusal {
+	return &Refusal{"refused", fmt.Errorf("the reader of partition %d has refused it: a record of topic %s whose source has offset %d has the reason", at.Partition, l.opts.Names.Refused, at.Offset)}
+}
+
+// leftRefusal is a refusal that the reader of one writer leaves in Redis for a post that waits in another.
+type leftRefusal struct {
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+}
+
+// leaveRefusals leaves the reasons of refused commands. Without one the post is answered by the position.
+func (p *processor) leaveRefusals(ctx context.Context, all []heard) {
+	if len(all) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	_, _ = p.applier.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, h := range all {
+			text, _ := json.Marshal(leftRefusal{h.Refusal.Reason, h.Refusal.Err.Error()}) // strings only
+			pipe.Set(ctx, p.opts.Names.AppliedKey(h.post), text, PostTimeout)
+		}
+		return nil
+	})
+}
+
+// takeRefusals answers the posts whose refusals other readers have left.
+func (l *looker) takeRefusals(ctx context.Context, posts []*waiting) error {
+	left := make([]*redis.StringCmd, len(posts))
+	_, err := l.applier.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, one := range posts {
+			left[i] = p.Get(ctx, l.opts.Names.AppliedKey(one.name))
+		}
+		return nil
+	})
+	for i, one := range posts {
+		var r leftRefusal
+		if json.Unmarshal([]byte(left[i].Val()), &r) == nil {
+			l.waits.tell(one.name, verdict{Outcome: Outcome{Refusal: &Refusal{r.Reason, errors.New(r.Detail)}}})
+		}
+	}
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+// recordReply returns the record of an order id, or nothing if it is not known.
+type recordReply func() (record string, err error)
+
+// errOtherBuckets tells that a board has another number of buckets than was asked with.
+var errOtherBuckets = errors.New("the board has another number of buckets")
+
+// askRecord asks for the record of a command's order id in a pipeline.
+func (a *applier) askRecord(ctx context.Context, p redis.Pipeliner, c *Command) recordReply {
+	n := a.buckets.of(c.Board)
+	meta := p.Get(ctx, a.names.MetaKey(c.Board))
+	var sets [2]*redis.StringCmd
+	for set := range sets {
+		sets[set] = p.HGet(ctx, a.names.OrdersKey(c.Board, set, wire.OrderBucket(c.OrderID, uint16(n))), orderField(c.OrderID))
+	}
+	return func() (string, error) {
+		m, err := wire.ParseMeta(meta.Val())
+		switch {
+		case errors.Is(meta.Err(), redis.Nil):
+			return "", nil
+		case meta.Err() != nil:
+			return "", meta.Err()
+		case err != nil:
+			return "", errMeta
+		case int(m.Buckets) != n:
+			return "", errors.Join(errOtherBuckets, a.buckets.note(c.Board, strconv.Itoa(int(m.Buckets))))
+		}
+		for _, set := range sets {
+			if record, err := set.Result(); !errors.Is(err, redis.Nil) {
+				return record, err
+			}
+		}
+		return "", nil
+	}
+}
+
+// fromRecord sets the outcome of a job from the record of its order id.
+func (a *applier) fromRecord(j *job, record string) error {
+	if !strings.HasPrefix(record, mark(j.Command)) {
+		return a.finish(j, "!order_conflict", nil)
+	}
+	return a.finish(j, "="+record, nil)
+}
+
+// lookUp looks whether order ids of posts that will wait are known: a repeat is answered at once, and not appended
+// again, unless boards that it feeds may lack it. Its error is that of Redis.
+func (p *poster) lookUp(ctx context.Context, posts []*posted) error {
+	replies := make([]recordReply, len(posts))
+	if len(posts) == 0 {
+		return nil
+	}
+	_, _ = p.applier.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each reply has its own error
+		for i, post := range posts {
+			replies[i] = p.applier.askRecord(ctx, pipe, post.Command)
+		}
+		return nil
+	})
+	for i, post := range posts {
+		record, err := replies[i]()
+		if refusal := asRefusal(err); refusal != nil {
+			post.err, err = refusal, nil
+		}
+		if err != nil {
+			return unavailable(err)
+		}
+		if post.known = record != ""; post.known && len(post.rules.kind.Feeds) == 0 {
+			if err := p.applier.fromRecord(post.job, record); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
