@@ -47,7 +47,7 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
 			"a command of a durable class is appended to the command topic first; post the same command with the same order again")
 	case errors.Is(err, errUnfit):
-		return problem(http.StatusServiceUnavailable, "not_durable", "Command topic is not fit for durable classes", err.Error()+"; then post the same command with the same order again")
+		return problem(http.StatusServiceUnavailable, "not_durable", "Durable classes are not served", err.Error()+"; then post the same command with the same order again")
 	case isNotYet:
 		return problem(http.StatusServiceUnavailable, "not_yet", "The command waits for its turn", waits.Error()+"; post the same command with the same order again to learn what has become of it")
 	case errors.Is(err, errAdopting):

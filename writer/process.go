@@ -152,7 +152,12 @@ func (p *processor) retry(ctx context.Context, of string, attempt func() error) 
 	}
 	limit := logLimit()
 	var last error
-	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) { last = attempt(); return struct{}{}, last },
+	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) {
+		if err = attempt(); last == nil || ctx.Err() == nil { // else it tells that ctx has ended, and not why there was another attempt
+			last = err
+		}
+		return struct{}{}, err
+	},
 		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
 		backoff.WithNotify(func(err error, next time.Duration) {
 			p.metrics.retries.WithLabelValues(of).Inc()

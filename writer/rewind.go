@@ -29,6 +29,7 @@ type rewinder struct {
 	metrics   *rewindMetrics
 	log       *slog.Logger
 	round     atomic.Pointer[round] // the present one; never nil
+	denied    atomic.Pointer[error] // why Redis may not be asked for its history; nil: it may
 
 	mu       sync.Mutex // only the machine is called under it
 	machine  *rewind.Machine
@@ -102,9 +103,10 @@ func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
 	now := *r.round.Load()
 	read, ok := e.(rewind.ErasRead)
 	if ok = ok && read.Round == r.machine.Round(); ok {
+		r.denied.Store(nil)
 		now.eras = read.Eras
 		now.list = listOf(read.Eras)
-	} else if now.number == r.machine.Round() && now.reading == r.machine.Reading() {
+	} else if r.denied.Load() != nil || now.number == r.machine.Round() && now.reading == r.machine.Reading() {
 		return
 	}
 	now.number, now.reading, now.seeks = r.machine.Round(), r.machine.Reading(), make(map[int32]rewind.Seek)
@@ -114,6 +116,24 @@ func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
 		}
 	}
 	r.round.Store(&now)
+}
+
+// deny has everything but durable classes go on as without them, as the writer's user may not ask Redis for its
+// history. Once it may, what was left out is read again.
+func (r *rewinder) deny(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.denied.Swap(&why) == nil {
+		r.round.Store(&round{reading: true})
+	}
+}
+
+// deniedBy returns why durable classes are left out, nil if they are not.
+func (r *rewinder) deniedBy() error {
+	if why := r.denied.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // listOf returns eras as scripts take them.
@@ -126,7 +146,7 @@ func listOf(eras map[rewind.Master]rewind.Era) string {
 }
 
 // stale reports whether a round is over.
-func (r *rewinder) stale(of *round) bool { return r.round.Load().number != of.number }
+func (r *rewinder) stale(of *round) bool { return r.round.Load() != of }
 
 // assign tells which partitions the writer has now.
 func (r *rewinder) assign(partitions []int32) {
@@ -231,7 +251,7 @@ func (r *rewinder) rewinding() []int32 {
 
 // rewindStatus is what GET /v1/status shows once a class is durable.
 type rewindStatus struct {
-	// State is whole, rewinding (Redis may lack changes), or asking (it is not known how far Redis is).
+	// State is whole, rewinding (Redis may lack changes), asking (it is not known how far Redis is), or denied (it may not be asked).
 	State     string  `json:"state"`
 	Rewinding []int32 `json:"rewinding"` // partitions
 	// ReadAgain counts the commands of the last rewind that were read again, and AppliedAgain those of them that
@@ -243,6 +263,9 @@ type rewindStatus struct {
 func (r *rewinder) status() *rewindStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.deniedBy() != nil {
+		return &rewindStatus{State: "denied", Rewinding: []int32{}}
+	}
 	if r.round.Load().number == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,13 +31,18 @@ classes:
   - {name: plain, board: "plain:{zone}", period: none}
 `
 
-// orderedWriters are writers of one group with two partitions, on one Redis.
 func orderedWriters(t *testing.T, n int) []*fixture {
 	t.Helper()
 	file, err := rooms.Parse([]byte(orderedClasses))
 	must(t, err)
+	return writersOf(t, testkit.Kfake(t).Addr(), file, n)
+}
+
+// writersOf are n writers of one group with two partitions, on one Redis.
+func writersOf(t testing.TB, kafkaAddr string, file *rooms.File, n int) []*fixture {
+	t.Helper()
 	server := testkit.StartRedis(t, servers.RedisOptions{})
-	first := newFixture(t, testkit.Kfake(t).Addr(), func(o *Options) {
+	first := newFixture(t, kafkaAddr, func(o *Options) {
 		o.Redis, o.Tiers = redisClient(t, server.Addr()), tiers{all: rooms.ModeSuperHot, file: file}
 	})
 	first.makeCommandTopicFor(t)
@@ -52,7 +58,7 @@ func orderedWriters(t *testing.T, n int) []*fixture {
 }
 
 // runAll runs writers until their partitions are read.
-func runAll(t *testing.T, all []*fixture) {
+func runAll(t testing.TB, all []*fixture) {
 	t.Helper()
 	for _, h := range all {
 		h.run(t)
@@ -336,4 +342,31 @@ func TestFailoverUnderOrderedPosts(t *testing.T) {
 	d.board = rankcache.BoardID(board)
 	d.checkSum(t)
 	equal(t, "seq", d.meta(t).Seq, uint64(50))
+}
+
+// BenchmarkWaits measures how long posts take: of a class that commutes, and of one whose posts wait for the reader in
+// the same writer, and in another one.
+func BenchmarkWaits(b *testing.B) {
+	for name, at := range map[string]struct {
+		class   string
+		writers int
+	}{"commuting": {"feeds", 1}, "ordered": {"ties", 1}, "ordered, other reader": {"ties", 2}} {
+		b.Run(name, func(b *testing.B) {
+			file, err := rooms.Parse([]byte(strings.Replace(orderedClasses, "feeds: [fed]", "durable: true", 1)))
+			must(b, err)
+			all := writersOf(b, testkit.RealKafka(b), file, at.writers)
+			runAll(b, all)
+			var took []time.Duration
+			for n := range b.N {
+				begin := time.Now()
+				if status, answer := all[n%at.writers].post(b, all[0].inZone(at.class, n%16, fmt.Sprint("o", n), "a", `"op":"incr","delta":1`)); status != 200 {
+					b.Fatal(status, answer)
+				}
+				took = append(took, time.Since(begin))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+		})
+	}
 }

@@ -184,6 +184,9 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		if b.round.wasPublished(m) && (err != nil || !j.rules.durable()) {
 			continue
 		}
+		if err == nil && j.rules.durable() && w.rewinds.deniedBy() != nil {
+			continue
+		}
 		if b.round.number > 0 {
 			j.round = b.round
 		}
