@@ -2,7 +2,9 @@ package writer
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/fnv"
 	"log/slog"
 	"maps"
 	"slices"
@@ -49,6 +51,7 @@ type round struct {
 	seeks   map[int32]rewind.Seek
 	eras    map[rewind.Master]rewind.Era // for which durable boards are changed
 	list    string                       // of the same, as scripts take it
+	topic   uint64                       // digest of the command topic's id; 0 if it is not known
 }
 
 // noRewinds is the round without a durable class.
@@ -106,6 +109,8 @@ func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
 		r.denied.Store(nil)
 		now.eras = read.Eras
 		now.list = listOf(read.Eras)
+	} else if log, ok := e.(rewind.LogRead); ok && log.Round == r.machine.Round() {
+		now.topic = digestOf(log.Of)
 	} else if r.denied.Load() != nil || now.number == r.machine.Round() && now.reading == r.machine.Reading() {
 		return
 	}
@@ -134,6 +139,27 @@ func (r *rewinder) deniedBy() error {
 		return *why
 	}
 	return nil
+}
+
+// digestOf returns that of the topic's id, 0 if there is no partition.
+func digestOf(of map[int32]rewind.Log) uint64 {
+	for _, log := range of {
+		digest := fnv.New64a()
+		_, _ = digest.Write([]byte(log.Topic))
+		return digest.Sum64()
+	}
+	return 0
+}
+
+// place returns where a record is, and when it was appended, as apply.lua takes it; "" without rewinds.
+func (of *round) place(m *kafka.Message, polled time.Time) string {
+	if of.topic == 0 {
+		return ""
+	}
+	place := binary.BigEndian.AppendUint64(make([]byte, 0, 28), of.topic)
+	place = binary.BigEndian.AppendUint32(place, uint32(m.TopicPartition.Partition))
+	place = binary.BigEndian.AppendUint64(place, uint64(m.TopicPartition.Offset))
+	return string(binary.BigEndian.AppendUint64(place, uint64(arrival(m, polled).UnixMilli())))
 }
 
 // listOf returns eras as scripts take them.

@@ -188,7 +188,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			continue
 		}
 		if b.round.number > 0 {
-			j.round = b.round
+			j.round, j.place = b.round, b.round.place(m, polled)
 		}
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
