@@ -56,16 +56,14 @@ func (l *looker) look(ctx context.Context, posts []*waiting) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()
-	all, err := l.applier.masters(ctx)
-	if err = errors.Join(err, l.takeRefusals(ctx, posts), l.readTopic(ctx)); err != nil {
-		return err
-	}
+	all, err := l.applier.masters(ctx) // those that answer
+	err = errors.Join(err, l.takeRefusals(ctx, posts), l.readTopic(ctx))
 	var wg sync.WaitGroup
 	for _, m := range all {
 		wg.Go(func() { l.lookAt(ctx, m, l.on(ctx, m, posts)) })
 	}
 	wg.Wait()
-	return nil
+	return err
 }
 
 // readTopic reads the id of the command topic.
