@@ -20,7 +20,7 @@ func TestLedgerClassesArePublished(t *testing.T) {
 	t.Parallel()
 	file, err := rooms.Parse([]byte(`
 classes:
-  - {name: money, board: "money:{zone}", period: none, ledger: true}
+  - {name: money, board: "money:{zone}", period: none, ops: [incr], ledger: true}
   - {name: fans, board: "fans_{host}", period: none}
 `))
 	must(t, err)
