@@ -124,9 +124,10 @@ type posted struct {
 	err  error  // why there is no update
 	fed  []*job // of the boards that it feeds
 	// spread tells that its order id is made of the one that it came with and the member.
-	spread bool
-	known  bool     // its order id was applied before it was appended; only of those that wait
-	wait   *waiting // for the reader of its partition; nil: it is applied at once
+	spread   bool
+	appended bool     // to the command topic
+	known    bool     // its order id was applied before it was appended; only of those that wait
+	wait     *waiting // for the reader of its partition; nil: it is applied at once
 }
 
 // doAll takes the commands of one request all the way, those of one board in sequence.
@@ -161,6 +162,7 @@ func (p *poster) record(ctx context.Context, posts []posted) {
 	recorded := p.toRecord(ctx, posts)
 	var messages []message
 	for _, post := range recorded {
+		post.appended = true
 		m := message{topic: p.opts.Names.Commands, key: []byte(commandKey(post.Command, post.rules.kind)), value: encodeCommand(post.Command)}
 		if p.waitsFor(post.rules.kind) {
 			post.wait = p.waits.add(post.job, post.known)

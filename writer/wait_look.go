@@ -11,7 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/time/rate"
 
+	"rankcache/internal/masters"
 	"rankcache/internal/tick"
+	"rankcache/wire"
 	"rankcache/writer/internal/rewind"
 )
 
@@ -121,11 +123,11 @@ func (l *looker) lookAt(ctx context.Context, m master, posts []*waiting) {
 
 // askHistory asks for the history of a master.
 func askHistory(ctx context.Context, p redis.Pipeliner, hash string) func() rewind.History {
-	info, life := p.Info(ctx, "replication"), p.HGet(ctx, hash, lifeField)
+	info, life := p.Info(ctx, "replication"), p.HGet(ctx, hash, wire.PositionsLife)
 	return func() (h rewind.History) {
-		era, err := parseEra(info.Val())
+		era, err := masters.Era(info.Result())
 		if err == nil && life.Err() == nil {
-			h = rewind.History{Era: era, Life: life.Val()}
+			h = rewind.History{Era: rewind.Era(era[:wire.EraLen]), Life: life.Val()}
 		}
 		return h
 	}
