@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -79,8 +80,17 @@ func TestAdopterDied(t *testing.T) {
 	h.zadd(t, maxAtOnce+1)
 	lease := h.opts.Names.AdopterKey(h.board)
 	must(t, h.client.Set(t.Context(), lease, "another", time.Minute).Err())
-	h.posts.time = 300 * time.Millisecond
-	rec := h.send(h.opCommand("incr", "o2", "m", "delta", 1), "Content-Type", "application/json")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil && testutil.ToFloat64(h.metrics.waits) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	_, err := h.do(ctx, []byte(h.opCommand("incr", "o2", "m", "delta", 1)))
+	rec := httptest.NewRecorder()
+	problemOf(err).Write(rec)
 	checkProblem(t, "post", rec.Code, rec.Body.String(), httpserve.Problem{Status: 503, Code: "adopting"})
 	equal(t, "retry", rec.Header().Get("Retry-After"), "1")
 	equal(t, "waits", testutil.ToFloat64(h.metrics.waits), 1.0)
@@ -90,9 +100,25 @@ func TestAdopterDied(t *testing.T) {
 		t.Errorf("repeat: %d %s", status, answer)
 	}
 	must(t, h.client.PExpire(t.Context(), lease, 100*time.Millisecond).Err())
-	h.posts.time = testTimeout
 	equal(t, "then", h.do1(t, h.opCommand("incr", "o2", "m", "delta", 1)).Update.Seq, uint64(2))
 	h.checkSum(t)
+}
+
+// A post that waits for something tells what, also if its time is over while it asks again.
+func TestRetryTellsWhyItTried(t *testing.T) {
+	h := quiet(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	attempts := 0
+	err := h.retry(ctx, "redis", func() error {
+		if attempts++; attempts == 1 {
+			return errAdopting
+		}
+		cancel()
+		return context.Cause(ctx)
+	})
+	if !errors.Is(err, errAdopting) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // An adoption ends only if run, lease and number of members are what they were.

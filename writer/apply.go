@@ -45,6 +45,7 @@ type job struct {
 	clockLimit time.Duration
 	round      *round // of its batch; nil: it was posted
 	told       bool   // what came of it is published already
+	place      string // of its record, as apply.lua takes it; "" if it was posted, or the topic's id is not known
 	done       bool   // Redis replied with an update or a refusal
 	need       need
 	waited     bool // for an adoption
@@ -236,6 +237,9 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	}
 	if f.Guard {
 		keys, args = append(keys, a.names.GuardKey(board)), append(args, guardArgs(r.guard)...)
+		if f.Durable {
+			args = append(args, placesOf(jobs))
+		}
 	}
 	if f.Trim {
 		keys, args = append(keys, a.names.ScoresKey(board)), append(args, r.trim)
@@ -250,6 +254,18 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 		args = append(args, j.Member, packed(j.Command, hashes[bucket]))
 	}
 	return applyScripts[f], keys, args
+}
+
+// placesOf returns the places of jobs as apply.lua takes them: of all, or of none.
+func placesOf(jobs []*job) string {
+	var places strings.Builder
+	for _, j := range jobs {
+		if j.place == "" {
+			return ""
+		}
+		places.WriteString(j.place)
+	}
+	return places.String()
 }
 
 // erasOf returns the eras for which a durable board is changed: those of the batch's round, or the present

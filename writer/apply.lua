@@ -15,6 +15,9 @@
 -- them (script.go). Of durable boards ARGV has the eras of all masters behind the time that
 -- the board is kept. With guards KEYS has their hash behind the meta, and ARGV then has: changes a member, within ms, members, and 1 if what is beyond is refused; the
 -- reply to a command beyond that is not refused begins with "C" or "M" instead of "+".
+-- Of durable boards with guards ARGV then has the places of all commands: for each 28 bytes, digest of the topic and partition,
+-- offset, and time of the record in ms; or nothing if they are posts. What is among the offsets that the board has seen and has no record was
+-- refused before, and is refused again; the time that counts for the guard is the record's, so that reading again decides alike.
 -- With trim then follow in KEYS the hash of all members' scores, and in ARGV how many stay
 -- in the sorted set.
 -- No functions of its own: to make a closure costs as much as a call of a command.
@@ -47,6 +50,13 @@ first = 5
 local guard, changes, per, most, refuse =
   KEYS[3], tonumber(ARGV[first]), tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2]), ARGV[first + 3] == '1'
 orders, first = 4, first + 4
+--if Durable
+local places, seen, from, upto, saw = ARGV[first], sub(meta, 89, 100), 0, 0, false
+first = first + 1
+if #meta >= 116 then
+  from, upto = unpack('>I8I8', sub(meta, 101, 116))
+end
+--end
 --end
 --if Trim
 local scores, best = KEYS[orders], tonumber(ARGV[first])
@@ -90,7 +100,7 @@ end
 
 --if Guard
 -- The hash counts the changes of each member within the time that its field '' names.
-local within, counted = string.format('%.0f', math.floor(now / per)), call('HGET', guard, '')
+local counted = call('HGET', guard, '')
 if not counted then
   return 'p'
 end
@@ -98,6 +108,10 @@ end
 
 -- Nothing fails after the first change of a score.
 --if Guard
+--if Durable
+counted = tonumber(counted) or 0
+--else
+local within = string.format('%.0f', math.floor(now / per))
 if counted ~= within and not waits then
   call('UNLINK', guard)
   call('HSET', guard, '', within)
@@ -106,14 +120,29 @@ if counted ~= within and not waits then
   end
 end
 --end
+--end
 local parity, replies = turn % 2, {}
 for i = first, #ARGV, 2 do
   local member, at, number, hash, field, mark = ARGV[i], unpack('>I8dBc10c7', ARGV[i + 1])
   local set, reply = KEYS[hash + parity], waits
   local record = call('HGET', set, field) or call('HGET', KEYS[hash + 1 - parity], field)
+  --if Guard
+  --if Durable
+  local known, place, offset, arrived = record, sub(places, 14 * (i - first) + 1, 14 * (i - first) + 12), nil, now
+  if places ~= '' then
+    offset, arrived = unpack('>I8I8', sub(places, 14 * (i - first) + 13, 14 * (i - first) + 28))
+  end
+  --end
+  --end
   if record then
     reply = sub(record, 1, 7) == mark and '=' .. record or '!order_conflict'
   elseif waits then -- the reply
+  --if Guard
+  --if Durable
+  elseif offset and place == seen and from <= offset and offset < upto then
+    reply = '!S'
+  --end
+  --end
   elseif at < (turn - 1) * span + 60000 then
     reply = '!too_old'
   elseif at > now + 60000 then
@@ -143,6 +172,17 @@ for i = first, #ARGV, 2 do
     limit = 1099511627776 -- 2^40
     --end
     --if Guard
+    --if Durable
+    local within = math.floor(arrived / per) * per
+    if within > counted then
+      counted = within
+      call('UNLINK', guard)
+      call('HSET', guard, '', string.format('%.0f', within))
+      if expires > 0 then
+        call('PEXPIREAT', guard, string.format('%.0f', expires))
+      end
+    end
+    --end
     local sign = '+'
     if not old and op ~= 3 and members >= most then
       sign = 'M'
@@ -221,9 +261,26 @@ for i = first, #ARGV, 2 do
       --end
     end
   end
+  --if Guard
+  --if Durable
+  if offset and not known and not waits and reply ~= '!S' then
+    if place ~= seen then
+      seen, from, upto = place, offset, offset
+    end
+    upto, saw = math.max(upto, offset + 1), true
+  end
+  --end
+  --end
   replies[(i - first) / 2 + 1] = reply
 end
 if seq > before then
   call('SETRANGE', KEYS[2], 10, pack('>I8I8I8I8I8I8', seq, sum, members, finish, expires, now))
 end
+--if Guard
+--if Durable
+if saw then
+  call('SETRANGE', KEYS[2], 88, pack('>c12I8I8', seen, from, upto))
+end
+--end
+--end
 return single and replies[1] or replies

@@ -17,7 +17,7 @@ func (c *consumer) follow() {
 	}
 	now := c.rewinds.round.Load()
 	switch {
-	case now.number == c.round.number || now.number == c.paused && !now.reading:
+	case now == c.round || now.number == c.paused && !now.reading:
 		return
 	case now.reading && c.seek(now):
 		c.round = now
@@ -31,7 +31,11 @@ func (c *consumer) follow() {
 func (c *consumer) seek(to *round) bool {
 	c.at = make(map[int32]int64, len(to.seeks))
 	err := c.client.Resume(c.mine())
-	for p, s := range to.seeks {
+	seeks := to.seeks
+	if to.number == 0 && err == nil {
+		seeks, err = c.fromCommitted()
+	}
+	for p, s := range seeks {
 		if err != nil {
 			break
 		}
@@ -43,6 +47,19 @@ func (c *consumer) seek(to *round) bool {
 		c.logError(err)
 	}
 	return err == nil
+}
+
+// fromCommitted returns where the group has come.
+func (c *consumer) fromCommitted() (map[int32]rewind.Seek, error) {
+	committed, err := c.committed(c.mine(), nil)
+	seeks := make(map[int32]rewind.Seek, len(committed))
+	for p, next := range committed {
+		if next < 0 {
+			next = int64(kafka.OffsetBeginning)
+		}
+		seeks[p] = rewind.Seek{Offset: next}
+	}
+	return seeks, err
 }
 
 // mine returns the partitions that this writer has.

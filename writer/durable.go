@@ -69,6 +69,9 @@ func (s *logSettings) fit(kind *rooms.Class) error {
 
 // logFits returns why a post of a durable class is not to be taken now.
 func (p *processor) logFits(ctx context.Context, kind *rooms.Class) error {
+	if err := p.rewinds.deniedBy(); err != nil {
+		return fmt.Errorf("%w: %w", errUnfit, err)
+	}
 	if p.commands.last.Load() == nil {
 		to := p.producer.Load()
 		if to == nil {
@@ -137,6 +140,9 @@ func (l *commandLog) state() (st answer, refused int) {
 
 // LogFault returns why posts of durable classes are refused, nil while none are. It asks nobody.
 func (w *Writer) LogFault() error {
+	if err := w.rewinds.deniedBy(); err != nil {
+		return fmt.Errorf("%w: %w", errUnfit, err)
+	}
 	if st, refused := w.commands.state(); refused > 0 {
 		return fmt.Errorf("%s (%d classes)", st.Error, refused)
 	}

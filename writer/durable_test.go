@@ -53,7 +53,7 @@ func TestDurablePostsAreRecorded(t *testing.T) {
 		status, answer := h.post(t, h.in(class, class))
 		equal(t, answer, status, 200)
 	}
-	h.await(t, "duplicate", len(want))
+	h.await(t, "duplicate", 2) // the reader applies the others
 	got := map[string]string{}
 	for _, r := range testkit.Records(t, h.kafka, h.opts.Names.Commands, len(want)) {
 		c, err := DecodeCommand(r.Value, 1)

@@ -29,10 +29,10 @@ func feeding(t testing.TB) func(*Options) {
 classes:
   - {name: half, board: "half:{zone}:{host}:{period}", period: 30m, grace: 1h, ops: [incr], feeds: [day, total]}
   - {name: day, board: "day:{zone}:{period}", period: day, grace: 1h, ops: [incr], feeds: [week, month, year]}
-  - {name: week, board: "week:{zone}:{period}", period: week, grace: 1h}
+  - {name: week, board: "week:{zone}:{period}", period: week, grace: 1h, ops: [incr]}
   - {name: month, board: "month:{zone}:{period}", period: month, grace: 1h, ops: [incr], feeds: [year]}
-  - {name: year, board: "year:{zone}:{period}", period: year, grace: 1h}
-  - {name: total, board: "total:{zone}", period: none, ledger: true}
+  - {name: year, board: "year:{zone}:{period}", period: year, grace: 1h, ops: [incr]}
+  - {name: total, board: "total:{zone}", period: none, ops: [incr], ledger: true}
 `))
 	must(t, err)
 	return func(o *Options) { o.Tiers = tiers{all: rooms.ModeSuperHot, file: file} }

@@ -16,6 +16,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/kafka"
 	"rankcache/internal/redisclock"
 	"rankcache/wire"
 )
@@ -123,7 +124,10 @@ type posted struct {
 	err  error  // why there is no update
 	fed  []*job // of the boards that it feeds
 	// spread tells that its order id is made of the one that it came with and the member.
-	spread bool
+	spread   bool
+	appended bool     // to the command topic
+	known    bool     // its order id was applied before it was appended; only of those that wait
+	wait     *waiting // for the reader of its partition; nil: it is applied at once
 }
 
 // doAll takes the commands of one request all the way, those of one board in sequence.
@@ -148,14 +152,36 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	err := p.applyPosts(ctx, posts)
 	p.finishPosts(ctx, posts, err)
 	p.refusePosts(ctx, posts)
+	p.await(ctx, posts)
 	return posts
 }
 
 // record appends the commands of durable classes to the command topic before they are applied: if this
 // writer dies between, or Redis loses what it did, the one that reads the topic completes them. What comes outside of its period was appended when it was in time, or is refused.
 func (p *poster) record(ctx context.Context, posts []posted) {
+	recorded := p.toRecord(ctx, posts)
 	var messages []message
-	var recorded []*posted
+	for _, post := range recorded {
+		post.appended = true
+		m := message{topic: p.opts.Names.Commands, key: []byte(commandKey(post.Command, post.rules.kind)), value: encodeCommand(post.Command)}
+		if p.waitsFor(post.rules.kind) {
+			post.wait = p.waits.add(post.job, post.known)
+			m.post, m.appended = post.wait.name, func(at kafka.TopicPartition) { p.waits.appended(post.wait, at) }
+		}
+		messages = append(messages, m)
+	}
+	if err := p.publishPosts(ctx, messages); err != nil {
+		for _, post := range recorded {
+			if post.err = errors.Join(errNotRecorded, err); post.wait != nil {
+				p.waits.drop(post.wait)
+			}
+		}
+	}
+}
+
+// toRecord returns the posts of durable classes that are to be appended.
+func (p *poster) toRecord(ctx context.Context, posts []posted) (recorded []*posted) {
+	var waits []*posted
 	for i := range posts {
 		post := &posts[i]
 		kind := post.rules.kind
@@ -165,22 +191,23 @@ func (p *poster) record(ctx context.Context, posts []posted) {
 		if post.err = p.logFits(ctx, kind); post.err != nil {
 			continue
 		}
-		recorded = append(recorded, post)
-		messages = append(messages, message{p.opts.Names.Commands, []byte(commandKey(post.Command, kind)), encodeCommand(post.Command)})
-	}
-	if err := p.publishPosts(ctx, messages); err != nil {
-		for _, post := range recorded {
-			post.err = errors.Join(errNotRecorded, err)
+		if recorded = append(recorded, post); p.waitsFor(kind) {
+			waits = append(waits, post)
 		}
 	}
+	err := p.retry(ctx, "redis", func() error { return p.lookUp(ctx, waits) })
+	for _, post := range waits {
+		post.err = cmp.Or(post.err, err)
+	}
+	return slices.DeleteFunc(recorded, func(post *posted) bool { return post.err != nil || post.done })
 }
 
-// applyPosts applies the posts without an error, and then what they feed. The error is
+// applyPosts applies the posts without an error that don't wait, and then what they feed. The error is
 // that of Redis: it holds for those that are not done, and for those whose fed ones are not.
 func (p *poster) applyPosts(ctx context.Context, posts []posted) error {
 	var jobs []*job
 	for _, post := range posts {
-		if post.err == nil {
+		if post.err == nil && post.wait == nil {
 			jobs = append(jobs, post.job)
 		}
 	}
@@ -189,7 +216,7 @@ func (p *poster) applyPosts(ctx context.Context, posts []posted) error {
 	fed := p.fed(jobs)
 	next := 0
 	for i := range posts {
-		if posts[i].err == nil {
+		if posts[i].err == nil && posts[i].wait == nil {
 			posts[i].fed, next = fed.of(next), next+1
 		}
 	}
@@ -207,7 +234,7 @@ func (p *poster) finishPosts(ctx context.Context, posts []posted, failed error) 
 	for i := range posts {
 		post := &posts[i]
 		switch {
-		case post.err != nil:
+		case post.err != nil || post.wait != nil:
 		case !post.done || anyNeed(post.fed):
 			post.err = failed
 		case post.Refusal != nil:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -100,18 +99,17 @@ func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
 
 func (a *applier) answerFromRecord(ctx context.Context, j *job) error {
 	record, err := a.record(ctx, j.Command)
-	reply := "=" + record
 	switch {
-	case err == nil && record == "":
-		if err := a.clock.Check(j.clockLimit); err != nil {
-			return err
-		}
-		j.Outcome, j.done = Outcome{Refusal: j.outside}, true
-		return nil
-	case err == nil && !strings.HasPrefix(record, mark(j.Command)):
-		reply = "!order_conflict"
+	case err != nil:
+		return a.finish(j, "", err)
+	case record != "":
+		return a.fromRecord(j, record)
 	}
-	return a.finish(j, reply, err)
+	if err := a.clock.Check(j.clockLimit); err != nil {
+		return err
+	}
+	j.Outcome, j.done = Outcome{Refusal: j.outside}, true
+	return nil
 }
 
 // record returns the record of a command's order id, or nothing if it is not known.

@@ -22,5 +22,5 @@ func (t *ledgerTopic) append(messages []message, u *wire.Update) []message {
 	if board, kind, found := t.tiers.File().Board(u.Board); found {
 		record.Class, record.Dims, record.Tag = kind.Name(), board.Dims, board.Period.Tag
 	}
-	return append(messages, message{t.name, []byte(u.Board), wire.AppendLedgerUpdate(nil, &record)})
+	return append(messages, message{topic: t.name, key: []byte(u.Board), value: wire.AppendLedgerUpdate(nil, &record)})
 }

@@ -20,7 +20,7 @@ func TestLedgerClassesArePublished(t *testing.T) {
 	t.Parallel()
 	file, err := rooms.Parse([]byte(`
 classes:
-  - {name: money, board: "money:{zone}", period: none, ledger: true}
+  - {name: money, board: "money:{zone}", period: none, ops: [incr], ledger: true}
   - {name: fans, board: "fans_{host}", period: none}
 `))
 	must(t, err)
@@ -66,7 +66,7 @@ func TestLedgerOfAllBoards(t *testing.T) {
 	u := &wire.Update{Board: "b", Member: "a", Op: wire.OpDelete, Run: 1, Seq: 1}
 	got := topic.append(nil, u)
 	if len(got) != 1 || string(got[0].value) != string(wire.AppendUpdate(nil, u)) {
-		t.Errorf("%q, want the update as it is", got)
+		t.Errorf("%+v, want the update as it is", got)
 	}
 	for _, all := range []bool{true, false} {
 		if topic.all = all; topic.wants(nil) != all {

@@ -119,6 +119,7 @@ const maxScore = 1<<53 - 1
 var refusals = map[string]*Refusal{
 	"score_range":    {"score_range", errScoreRange},
 	"C":              {"guard", errors.New("the member was changed more often than the guard of the board's class allows; nothing was changed")},
+	"S":              {"guard", errors.New("it was refused when it was read before, and may not be accepted when it is read again")},
 	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
 	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member or number: use a new one for each change")},
 	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},

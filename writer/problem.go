@@ -30,10 +30,12 @@ var classProblems = map[string]string{
 	"late":            "Command came after its period had ended",
 	"ended":           "Board is closed",
 	"guard":           "Beyond the guard of the class",
+	"refused":         "Command was refused",
 }
 
 func problemOf(err error) httpserve.Problem {
 	r, ok := errors.AsType[*Refusal](err)
+	waits, isNotYet := errors.AsType[*notYet](err)
 	wrong, clock := errors.AsType[*redisclock.Wrong](err)
 	switch {
 	case clock:
@@ -45,7 +47,9 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
 			"a command of a durable class is appended to the command topic first; post the same command with the same order again")
 	case errors.Is(err, errUnfit):
-		return problem(http.StatusServiceUnavailable, "not_durable", "Command topic is not fit for durable classes", err.Error()+"; then post the same command with the same order again")
+		return problem(http.StatusServiceUnavailable, "not_durable", "Durable classes are not served", err.Error()+"; then post the same command with the same order again")
+	case isNotYet:
+		return problem(http.StatusServiceUnavailable, "not_yet", "The command waits for its turn", waits.Error()+"; post the same command with the same order again to learn what has become of it")
 	case errors.Is(err, errAdopting):
 		return problem(http.StatusServiceUnavailable, "adopting", "Board is being adopted",
 			"another client has changed the board, so that a writer adds up its members, or a rebuild writes them; post the same command with the same order again")

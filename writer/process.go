@@ -25,6 +25,7 @@ type processor struct {
 	commands *commandLog
 	ledger   ledgerTopic
 	rewinds  *rewinder
+	waits    *waits
 	metrics  *metrics
 	log      *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
@@ -37,7 +38,7 @@ func newProcessor(opts Options) *processor {
 	applier := newApplier(opts, m)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: applier, rooms: newRoomSets(opts, applier.clock.Now),
 		topics: newTopics(opts.Topics, opts.Names, opts.Tiers, m), commands: &commandLog{tiers: opts.Tiers, metrics: m, log: opts.Log, every: readLogEvery},
-		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, rewinds: newRewinder(opts, applier.adopter, m.rewind), metrics: m, log: opts.Log}
+		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, rewinds: newRewinder(opts, applier.adopter, m.rewind), waits: newWaits(), metrics: m, log: opts.Log}
 }
 
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
@@ -123,7 +124,7 @@ func updateMessage(log *rooms.Log, u *wire.Update) message {
 	if log.Shared {
 		key = string(u.Board)
 	}
-	return message{log.Topic, []byte(key), wire.AppendUpdate(nil, u)}
+	return message{topic: log.Topic, key: []byte(key), value: wire.AppendUpdate(nil, u)}
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that
@@ -151,7 +152,12 @@ func (p *processor) retry(ctx context.Context, of string, attempt func() error) 
 	}
 	limit := logLimit()
 	var last error
-	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) { last = attempt(); return struct{}{}, last },
+	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) {
+		if err = attempt(); last == nil || ctx.Err() == nil { // else it tells that ctx has ended, and not why there was another attempt
+			last = err
+		}
+		return struct{}{}, err
+	},
 		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
 		backoff.WithNotify(func(err error, next time.Duration) {
 			p.metrics.retries.WithLabelValues(of).Inc()

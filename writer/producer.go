@@ -21,11 +21,20 @@ const flushTimeout = 5 * time.Second
 // purgeTimeout is how long librdkafka may take to report purged messages.
 const purgeTimeout = time.Second
 
-// message is one record to be produced: an update, or a refused command.
+// message is one record to be produced: an update, a refused command, or a post's command.
 type message struct {
-	topic string
-	key   []byte // the member, or the board of a refused command
-	value []byte
+	topic    string
+	key      []byte // the member, or the board of a refused command
+	value    []byte
+	post     string                     // name of the post that waits for what becomes of it; "": none
+	appended func(kafka.TopicPartition) // called when Kafka has acknowledged it, unless it is nil
+}
+
+func (m *message) headers() []kafka.Header {
+	if m.post == "" {
+		return nil
+	}
+	return []kafka.Header{{Key: postHeader, Value: []byte(m.post)}}
 }
 
 // producer sends updates to Kafka and waits for their acknowledgement. It is safe
@@ -163,6 +172,16 @@ func (p *producer) commandLog(ctx context.Context) (found kafka.CommandLog, err 
 	return found, cmp.Or(err, errNotMadeYet)
 }
 
+// commandTopicID returns the id of the topic of commands.
+func (p *producer) commandTopicID(ctx context.Context) (string, error) {
+	c, err := p.use()
+	if err != nil {
+		return "", err
+	}
+	defer c.users.Done()
+	return c.Admin.TopicID(ctx, p.topics.commands)
+}
+
 // errNotMadeYet is of a topic that a broker has been told to make.
 var errNotMadeYet = errors.New("the command topic is being made")
 
@@ -216,7 +235,7 @@ func (p *producer) enqueue(ctx context.Context, messages []message) (reports cha
 	for i := range messages {
 		m := &messages[i]
 		err = client.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &m.topic, Partition: kafka.PartitionAny},
-			Key: m.key, Value: m.value, Opaque: i}, reports)
+			Key: m.key, Value: m.value, Headers: m.headers(), Opaque: i}, reports)
 		if err != nil {
 			p.forgetIfGone(m.topic, err)
 			return reports, client, i, fmt.Errorf("producing to %s: %w", m.topic, err)
@@ -236,6 +255,9 @@ func (p *producer) report(ev kafka.Event, messages []message, acked []bool) erro
 	if err == nil {
 		acked[i] = true
 		p.metrics.published.Inc()
+		if told := messages[i].appended; told != nil {
+			told(m.TopicPartition)
+		}
 		return nil
 	}
 	p.forgetIfGone(messages[i].topic, err)

@@ -89,9 +89,9 @@ func (f *refuser) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message
 }
 
 // toldByRecord reports whether the reader of the command topic refuses the command as well, and counts and tells it:
-// one of a durable class that Redis has refused was appended before.
+// it was appended before Redis has refused it.
 func (p *posted) toldByRecord() bool {
-	return p.Refusal != nil && p.outside == nil && p.rules.durable()
+	return p.Refusal != nil && p.appended
 }
 
 // refuseFed is refuseRecord for a board that a command feeds. The command itself is applied.
@@ -119,5 +119,5 @@ func (f *refuser) refusedMessage(r *Refusal, c *Command, data []byte, from comma
 		record.Base64 = data
 	}
 	value, _ := json.Marshal(&record) // it always marshals: the command is valid JSON
-	return message{f.topic, []byte(record.Board), value}
+	return message{topic: f.topic, key: []byte(record.Board), value: value}
 }

@@ -2,7 +2,9 @@ package writer
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/fnv"
 	"log/slog"
 	"maps"
 	"slices"
@@ -29,6 +31,7 @@ type rewinder struct {
 	metrics   *rewindMetrics
 	log       *slog.Logger
 	round     atomic.Pointer[round] // the present one; never nil
+	denied    atomic.Pointer[error] // why Redis may not be asked for its history; nil: it may
 
 	mu       sync.Mutex // only the machine is called under it
 	machine  *rewind.Machine
@@ -48,6 +51,7 @@ type round struct {
 	seeks   map[int32]rewind.Seek
 	eras    map[rewind.Master]rewind.Era // for which durable boards are changed
 	list    string                       // of the same, as scripts take it
+	topic   uint64                       // digest of the command topic's id; 0 if it is not known
 }
 
 // noRewinds is the round without a durable class.
@@ -102,9 +106,12 @@ func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
 	now := *r.round.Load()
 	read, ok := e.(rewind.ErasRead)
 	if ok = ok && read.Round == r.machine.Round(); ok {
+		r.denied.Store(nil)
 		now.eras = read.Eras
 		now.list = listOf(read.Eras)
-	} else if now.number == r.machine.Round() && now.reading == r.machine.Reading() {
+	} else if log, ok := e.(rewind.LogRead); ok && log.Round == r.machine.Round() {
+		now.topic = digestOf(log.Of)
+	} else if r.denied.Load() != nil || now.number == r.machine.Round() && now.reading == r.machine.Reading() {
 		return
 	}
 	now.number, now.reading, now.seeks = r.machine.Round(), r.machine.Reading(), make(map[int32]rewind.Seek)
@@ -114,6 +121,45 @@ func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
 		}
 	}
 	r.round.Store(&now)
+}
+
+// deny has everything but durable classes go on as without them, as the writer's user may not ask Redis for its
+// history. Once it may, what was left out is read again.
+func (r *rewinder) deny(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.denied.Swap(&why) == nil {
+		r.round.Store(&round{reading: true})
+	}
+}
+
+// deniedBy returns why durable classes are left out, nil if they are not.
+func (r *rewinder) deniedBy() error {
+	if why := r.denied.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// digestOf returns that of the topic's id, 0 if there is no partition.
+func digestOf(of map[int32]rewind.Log) uint64 {
+	for _, log := range of {
+		digest := fnv.New64a()
+		_, _ = digest.Write([]byte(log.Topic))
+		return digest.Sum64()
+	}
+	return 0
+}
+
+// place returns where a record is, and when it was appended, as apply.lua takes it; "" without rewinds.
+func (of *round) place(m *kafka.Message, polled time.Time) string {
+	if of.topic == 0 {
+		return ""
+	}
+	place := binary.BigEndian.AppendUint64(make([]byte, 0, 28), of.topic)
+	place = binary.BigEndian.AppendUint32(place, uint32(m.TopicPartition.Partition))
+	place = binary.BigEndian.AppendUint64(place, uint64(m.TopicPartition.Offset))
+	return string(binary.BigEndian.AppendUint64(place, uint64(arrival(m, polled).UnixMilli())))
 }
 
 // listOf returns eras as scripts take them.
@@ -126,7 +172,7 @@ func listOf(eras map[rewind.Master]rewind.Era) string {
 }
 
 // stale reports whether a round is over.
-func (r *rewinder) stale(of *round) bool { return r.round.Load().number != of.number }
+func (r *rewinder) stale(of *round) bool { return r.round.Load() != of }
 
 // assign tells which partitions the writer has now.
 func (r *rewinder) assign(partitions []int32) {
@@ -231,7 +277,7 @@ func (r *rewinder) rewinding() []int32 {
 
 // rewindStatus is what GET /v1/status shows once a class is durable.
 type rewindStatus struct {
-	// State is whole, rewinding (Redis may lack changes), or asking (it is not known how far Redis is).
+	// State is whole, rewinding (Redis may lack changes), asking (it is not known how far Redis is), or denied (it may not be asked).
 	State     string  `json:"state"`
 	Rewinding []int32 `json:"rewinding"` // partitions
 	// ReadAgain counts the commands of the last rewind that were read again, and AppliedAgain those of them that
@@ -243,6 +289,9 @@ type rewindStatus struct {
 func (r *rewinder) status() *rewindStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.deniedBy() != nil {
+		return &rewindStatus{State: "denied", Rewinding: []int32{}}
+	}
 	if r.round.Load().number == 0 {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/time/rate"
 
 	"rankcache/internal/metric"
@@ -54,6 +55,9 @@ func (r *rewinder) act(ctx context.Context, actions []rewind.Action) {
 
 func (r *rewinder) readEras(ctx context.Context, a rewind.ReadEras) rewind.Event {
 	all, err := r.positions.masters(ctx)
+	if redis.HasErrorPrefix(err, "NOPERM") {
+		r.deny(err)
+	}
 	if err != nil {
 		return r.failed(a.Round, err)
 	}

@@ -124,7 +124,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
 	watchLog := func(ctx context.Context) { w.commands.run(ctx, p) }
-	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rewinds.run, makeTopics, watchLog, w.applier.clock.Run} {
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rewinds.run, makeTopics, watchLog, w.applier.clock.Run, (&looker{processor: w.processor, limit: logLimit()}).run} {
 		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
 	}
 	if err := g.Wait(); err != nil {
@@ -162,6 +162,7 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 type appliedBatch struct {
 	*batch             // its ends are to be committed afterwards
 	messages []message // to publish: updates, and commands that were refused
+	heard    []heard   // what posts wait for
 }
 
 // applyBatch decodes and applies a batch. Its only errors are that ctx has ended, and errStale.
@@ -174,6 +175,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	}
 	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
 	var messages []message
+	var told []heard
 	for _, m := range b.records {
 		if wire.IsMarker(m.Value) { // its offset is committed with the others
 			continue
@@ -182,11 +184,15 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		if b.round.wasPublished(m) && (err != nil || !j.rules.durable()) {
 			continue
 		}
+		if err == nil && j.rules.durable() && w.rewinds.deniedBy() != nil {
+			continue
+		}
 		if b.round.number > 0 {
-			j.round = b.round
+			j.round, j.place = b.round, b.round.place(m, polled)
 		}
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
+			told = appendHeard(told, m, &Outcome{Refusal: asRefusal(err)}, nil)
 			continue
 		}
 		w.countKey(j, m.Key)
@@ -201,6 +207,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	}
 	for i, j := range jobs {
 		w.rewinds.mark(b.round, record[i], append([]*job{j}, fed.of(i)...)...)
+		told = appendHeard(told, record[i], &j.Outcome, fed.of(i))
 		if j.Refusal != nil {
 			if !j.told {
 				messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
@@ -214,7 +221,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			}
 		}
 	}
-	return &appliedBatch{b, messages}, nil
+	return &appliedBatch{b, messages, told}, nil
 }
 
 // awaitClock waits until the batch can be judged by the clocks, and returns when it was polled by
@@ -291,6 +298,7 @@ func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, b
 			if err := w.publish(ctx, p, b.messages); err != nil {
 				return err
 			}
+			w.answer(ctx, b.heard)
 			w.rewinds.done(b.batch)
 			if of != b.round { // what is below was committed, too
 				of, done = b.round, make(offsets)

@@ -31,16 +31,17 @@ type (
 )
 
 const (
-	PartitionAny  = ck.PartitionAny
-	OffsetEnd     = ck.OffsetEnd
-	First         = ck.EarliestOffsetSpec     // the first record of a partition
-	End           = ck.LatestOffsetSpec       // behind its last one
-	Newest        = ck.MaxTimestampOffsetSpec // the one with the latest time
-	NoTime        = ck.TimestampNotAvailable
-	LogAppendTime = ck.TimestampLogAppendTime
-	MayRead       = ck.ACLOperationRead
-	MayWrite      = ck.ACLOperationWrite
-	MayDelete     = ck.ACLOperationDelete
+	PartitionAny    = ck.PartitionAny
+	OffsetBeginning = ck.OffsetBeginning
+	OffsetEnd       = ck.OffsetEnd
+	First           = ck.EarliestOffsetSpec     // the first record of a partition
+	End             = ck.LatestOffsetSpec       // behind its last one
+	Newest          = ck.MaxTimestampOffsetSpec // the one with the latest time
+	NoTime          = ck.TimestampNotAvailable
+	LogAppendTime   = ck.TimestampLogAppendTime
+	MayRead         = ck.ACLOperationRead
+	MayWrite        = ck.ACLOperationWrite
+	MayDelete       = ck.ACLOperationDelete
 
 	ErrNoError            = ck.ErrNoError
 	ErrUnknownTopicOrPart = ck.ErrUnknownTopicOrPart

@@ -1,0 +1,181 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
+
+	"rankcache/internal/masters"
+	"rankcache/internal/tick"
+	"rankcache/wire"
+	"rankcache/writer/internal/rewind"
+)
+
+const (
+	// lookAtPosts is how often Redis is asked about all posts that wait for readers of other writers.
+	lookAtPosts = 50 * time.Millisecond
+	// readTopicEvery is how often it is looked whether the command topic was made again.
+	readTopicEvery = 10 * time.Second
+)
+
+// looker answers the posts that wait for the readers of other writers by what Redis has.
+type looker struct {
+	*processor
+	topic string // id of the command topic
+	asked time.Time
+	limit rate.Sometimes
+}
+
+// run looks until ctx ends, while posts wait.
+func (l *looker) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.waits.begun:
+		}
+		for range tick.Every(ctx, lookAtPosts) {
+			due, some := l.waits.due()
+			if !some {
+				break
+			}
+			if err := l.look(ctx, due); err != nil {
+				l.limit.Do(func() { l.log.Warn("posts wait, as Redis does not tell what has become of them", "err", err) })
+			}
+		}
+	}
+}
+
+func (l *looker) look(ctx context.Context, posts []*waiting) error {
+	if len(posts) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	all, err := l.applier.masters(ctx) // those that answer
+	err = errors.Join(err, l.takeRefusals(ctx, posts), l.readTopic(ctx))
+	var wg sync.WaitGroup
+	for _, m := range all {
+		wg.Go(func() { l.lookAt(ctx, m, l.on(ctx, m, posts)) })
+	}
+	wg.Wait()
+	return err
+}
+
+// readTopic reads the id of the command topic.
+func (l *looker) readTopic(ctx context.Context) (err error) {
+	if to := l.producer.Load(); to != nil && time.Since(l.asked) >= readTopicEvery {
+		if l.topic, err = to.commandTopicID(ctx); err == nil {
+			l.asked = time.Now()
+		}
+	}
+	return err
+}
+
+// on returns the posts whose boards are on a master.
+func (l *looker) on(ctx context.Context, m master, posts []*waiting) (its []*waiting) {
+	cluster, ok := l.applier.client.(*redis.ClusterClient)
+	if !ok {
+		return posts
+	}
+	for _, one := range posts {
+		if node, err := cluster.MasterForKey(ctx, l.opts.Names.BoardKey(one.job.Board)); err == nil && m.client == redis.Cmdable(node) {
+			its = append(its, one)
+		}
+	}
+	return its
+}
+
+// lookAt asks a master about posts, as [rewind.Look] tells.
+func (l *looker) lookAt(ctx context.Context, m master, posts []*waiting) {
+	if len(posts) == 0 {
+		return
+	}
+	hash := l.opts.Names.AppliedKey(string(m.name))
+	var before, after func() rewind.History
+	positions, records := make([]*redis.StringCmd, len(posts)), make([]recordReply, len(posts))
+	_, _ = m.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
+		before = askHistory(ctx, p, hash)
+		for i, one := range posts {
+			positions[i] = p.HGet(ctx, hash, strconv.Itoa(int(one.at.Partition)))
+		}
+		for i, one := range posts {
+			records[i] = l.applier.askRecord(ctx, p, one.job.Command)
+		}
+		after = askHistory(ctx, p, hash)
+		return nil
+	})
+	for i, one := range posts {
+		record, err := records[i]()
+		if err != nil {
+			continue // it is asked again
+		}
+		look := rewind.Look{Before: before(), Position: parsePosition(positions[i].Val()), Recorded: record != "", After: after()}
+		l.judge(ctx, one, &look, record)
+	}
+}
+
+// askHistory asks for the history of a master.
+func askHistory(ctx context.Context, p redis.Pipeliner, hash string) func() rewind.History {
+	info, life := p.Info(ctx, "replication"), p.HGet(ctx, hash, wire.PositionsLife)
+	return func() (h rewind.History) {
+		era, err := masters.Era(info.Result())
+		if err == nil && life.Err() == nil {
+			h = rewind.History{Era: rewind.Era(era[:wire.EraLen]), Life: life.Val()}
+		}
+		return h
+	}
+}
+
+// judge answers a post if it is known what has become of it.
+func (l *looker) judge(ctx context.Context, one *waiting, look *rewind.Look, record string) {
+	at, now := one.at, time.Now()
+	at.Topic = l.topic
+	passed := *look
+	passed.Recorded = false
+	over := rewind.Judge(now, &at, &passed) == rewind.WasRefused
+	j := one.job
+	switch rewind.Judge(now, &at, look) {
+	case rewind.WasApplied:
+		if l.applier.fromRecord(&j, record) != nil {
+			return
+		}
+	case rewind.WasRefused:
+		j.Refusal = l.refusedThere(&at)
+	default:
+		return
+	}
+	fed := l.fed([]*job{&j}).of(0)
+	for _, f := range fed {
+		if !l.isKnown(ctx, f, over, &at) {
+			return
+		}
+	}
+	l.waits.tell(one.name, verdict{j.Outcome, fed})
+}
+
+// isKnown reports whether it is known what has become of a fed board, and sets its outcome.
+func (l *looker) isKnown(ctx context.Context, fed *job, over bool, at *rewind.Post) bool {
+	if fed.done {
+		return true
+	}
+	record, err := l.applier.record(ctx, fed.Command)
+	switch {
+	case err == nil && record != "":
+		err = l.applier.fromRecord(fed, record)
+	case err == nil && over:
+		fed.Refusal, fed.done = l.refusedThere(at), true
+	}
+	return err == nil && fed.done
+}
+
+// refusedThere is the refusal of a command by a reader that could not leave its reason.
+func (l *looker) refusedThere(at *rewind.Post) *Refusal {
+	return &Refusal{"refused", fmt.Errorf("the reader of partition %d has refused it: a record of topic %s whose source has offset %d has the reason", at.Partition, l.opts.Names.Refused, at.Offset)}
+}
