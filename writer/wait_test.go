@@ -147,9 +147,16 @@ func TestOrderedPostsAreAppliedByTheReader(t *testing.T) {
 				return nil
 			})
 			equal(t, "refused", applied(all, "refused"), 2*boards)
-			equal(t, "waiting", []int{len(all[0].waits.of), len(all[writers-1].waits.of)}, []int{0, 0})
+			equal(t, "waiting", []int{waitingIn(all[0].waits), waitingIn(all[writers-1].waits)}, []int{0, 0})
 		})
 	}
+}
+
+// waitingIn returns how many posts wait.
+func waitingIn(w *waits) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.of)
 }
 
 // Commands of one request keep their sequence, and those of classes that are not ordered are applied at once.
@@ -232,7 +239,7 @@ func TestOrderedPostOutOfTime(t *testing.T) {
 	_, err := h.do(ctx, []byte(body))
 	problem := problemOf(err)
 	equal(t, problem.Detail, []any{problem.Status, problem.Code, strings.Contains(problem.Detail, "order o1")}, []any{503, "not_yet", true})
-	equal(t, "waiting", len(h.waits.of), 0)
+	equal(t, "waiting", waitingIn(h.waits), 0)
 	hook.name.Store(nil)
 	h.await(t, "applied", 1)
 	status, answer := h.post(t, body)
