@@ -214,9 +214,10 @@ func (b *filledBoards) inRedis(t *testing.T) {
 	}
 }
 
-// beginAnew makes Redis what it is after each board began a new run: all are to be filled
-// again.
+// beginAnew makes Redis what it is after each board began a new run in another state: all are to be
+// filled again.
 func (b *filledBoards) beginAnew(t *testing.T) {
+	b.scores[fmt.Sprintf("%010d", 0)]--
 	for id := range b.boards {
 		b.boards[id] = fill.NewBoardOf(id, b.scores, uint64(len(b.scores)))
 	}

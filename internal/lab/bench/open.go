@@ -300,7 +300,7 @@ func newLogCommand() *cobra.Command {
 		}}
 }
 
-// refill gives each small board a new run in Redis, as after a failover, and waits until
+// refill gives each small board a new run with another score in Redis, as after a loss, and waits until
 // all are open with it.
 func (b *openBench) refill(ctx context.Context) error {
 	since := uint64(time.Now().UnixMilli()) * 1024
@@ -313,6 +313,7 @@ func (b *openBench) refill(ctx context.Context) error {
 		for _, row := range rows {
 			scores[row.Member.(string)] = row.Score
 		}
+		scores[rows[0].Member.(string)]--
 		if err := fill.NewBoardOf(id, scores, uint64(len(rows))).Redis(ctx, b.redis, wire.DefaultNames(), 0); err != nil {
 			return err
 		}
