@@ -98,6 +98,8 @@ func newRollout(t *testing.T) *rollout {
 func buildRelease(t *testing.T) string {
 	root := strings.TrimSpace(git(t, ".", "rev-parse", "--show-toplevel"))
 	base := os.Getenv(envRolloutBase)
+	t.Setenv(envRolloutBase, "")
+	must(t, os.Unsetenv(envRolloutBase)) // it is no setting of the command
 	if base == "" {
 		tag, _ := exec.Command("git", "-C", root, "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^").Output()
 		base = cmp.Or(strings.TrimSpace(string(tag)), "HEAD^")
