@@ -3,33 +3,62 @@ package rankcache
 import "math"
 
 // ScoreForm is how the scores of a board are shown. Redis, copies, updates and checksums have
-// raw scores; whoever asks for a score is given what [ScoreForm.Shown] makes of one, and
-// nothing else converts them.
+// raw scores, of which the highest is the best; whoever asks for a score is given what
+// [ScoreForm.Shown] makes of one, a number that somebody gives becomes raw by [ScoreForm.Raw],
+// and nothing else converts them. The values are bits.
 type ScoreForm uint8
 
-// The forms, by the names that settings of classes have for them.
+// The forms.
 const (
-	ScoreNumber  ScoreForm = iota // as they are
-	ScoreInteger                  // without the fraction, which is a tie-break
+	ScoreNumber  ScoreForm = 0 // as they are
+	ScoreInteger ScoreForm = 1 // without the fraction, which is a tie-break
+	ScoreLowest  ScoreForm = 2 // negated, as the lowest is the best
+	formsEnd     ScoreForm = 4
 )
 
-// forms are all of them, those first that change less.
-var forms = [...]ScoreForm{ScoreNumber, ScoreInteger}
+// Integer reports whether scores are shown without their fraction.
+func (f ScoreForm) Integer() bool { return f&ScoreInteger != 0 }
+
+// Lowest reports whether the lowest score that is shown is the best.
+func (f ScoreForm) Lowest() bool { return f&ScoreLowest != 0 }
 
 // Shown returns what is shown of a raw score.
 func (f ScoreForm) Shown(raw float64) float64 {
-	if f == ScoreInteger {
-		return math.Floor(raw)
+	if f.Integer() {
+		raw = math.Floor(raw)
 	}
-	return raw
+	return f.Raw(raw)
+}
+
+// Raw returns the raw score, without a tie-break, that is shown as a number, or how much an
+// increment by it adds.
+func (f ScoreForm) Raw(shown float64) float64 {
+	if f.Lowest() {
+		return 0 - shown // never -0
+	}
+	return shown
 }
 
 // Same reports whether two raw scores are shown as the same.
 func (f ScoreForm) Same(a, b float64) bool { return f.Shown(a) == f.Shown(b) }
 
-// FormOf returns the form that shows a raw score as another number, false if none does.
+// Better returns where the raw scores begin that are shown as better than one: those beyond
+// bound are, and bound itself if it is included. In ascending direction better is lower.
+func (f ScoreForm) Better(raw float64, dir Direction) (bound float64, included bool) {
+	whole := math.Floor(raw)
+	switch {
+	case !f.Integer() || whole+1 == whole: // it has no fraction
+		return raw, false
+	case dir == Ascending:
+		return whole, false
+	}
+	return whole + 1, true
+}
+
+// FormOf returns the form that shows a raw score as another number, that of fewest bits if several
+// do; false if none does.
 func FormOf(raw, shown float64) (ScoreForm, bool) {
-	for _, f := range forms {
+	for f := range formsEnd {
 		if f.Shown(raw) == shown {
 			return f, true
 		}

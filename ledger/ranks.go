@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"database/sql"
-	"math"
 
 	"rankcache"
 )
@@ -13,11 +12,11 @@ type Ranks struct {
 	// Final is the board's final, if that is what is read, without rows; else nil.
 	Final *Final
 
-	t        *transaction
-	table    string // with the condition for the board's rows
-	args     []any
-	order    rankcache.Direction
-	integers bool
+	t     *transaction
+	table string // with the condition for the board's rows
+	args  []any
+	order rankcache.Direction
+	form  rankcache.ScoreForm
 }
 
 // Row is a member of a board: Score is shown, Raw is what Redis has.
@@ -26,19 +25,19 @@ type Row struct {
 	Score, Raw float64
 }
 
-// Ranks returns the members in an order. With integers, raw scores with the same integer part
-// are the same score.
-func (v *Snapshot) Ranks(order rankcache.Direction, integers bool) *Ranks {
-	return &Ranks{t: v.t, table: "rank_score WHERE raw IS NOT NULL AND run >= ", args: []any{v.base, string(v.Board)}, order: order, integers: integers}
+// Ranks returns the members in an order. Raw scores that the form shows as the same are the same
+// score.
+func (v *Snapshot) Ranks(order rankcache.Direction, form rankcache.ScoreForm) *Ranks {
+	return &Ranks{t: v.t, table: "rank_score WHERE raw IS NOT NULL AND run >= ", args: []any{v.base, string(v.Board)}, order: order, form: form}
 }
 
 // FinalRanks returns the first places of the board's final, nil if it has none.
-func (v *Snapshot) FinalRanks(order rankcache.Direction, integers bool) (*Ranks, error) {
+func (v *Snapshot) FinalRanks(order rankcache.Direction, form rankcache.ScoreForm) (*Ranks, error) {
 	found, err := finals(v.t, finalOf(v.t.d, v.Board))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return &Ranks{Final: found[0], t: v.t, table: "rank_final WHERE place > ", args: []any{0, string(v.Board)}, order: order, integers: integers}, nil
+	return &Ranks{Final: found[0], t: v.t, table: "rank_final WHERE place > ", args: []any{0, string(v.Board)}, order: order, form: form}, nil
 }
 
 // of begins a query for rows of the board.
@@ -112,14 +111,11 @@ func (r *Ranks) Better(than float64) (row Row, ok bool, err error) {
 // beyond begins a query for rows with a better score than a raw one.
 func (r *Ranks) beyond(selected string, raw float64) *query {
 	q := r.of(selected)
-	whole := math.Floor(raw)
-	switch {
-	case !r.integers || whole+1 == whole: // it has no fraction
-		return q.add(" AND raw", r.better()).arg(raw)
-	case r.order == rankcache.Ascending:
-		return q.add(" AND raw < ").arg(whole)
+	bound, included := r.form.Better(raw, r.order)
+	if included {
+		return q.add(" AND raw >= ").arg(bound)
 	}
-	return q.add(" AND raw >= ").arg(whole + 1)
+	return q.add(" AND raw", r.better()).arg(bound)
 }
 
 // Count counts the rows.

@@ -74,7 +74,7 @@ func (k *ranking) distinct(from, to int, form rankcache.ScoreForm) (n int) {
 		keys = keys[:min(len(keys), to-from)]
 		for i := range keys {
 			if k := &keys[i]; k.score != last {
-				if last == 0 || form == rankcache.ScoreNumber || !form.Same(k.value(), sortKey{score: last}.value()) {
+				if last == 0 || !form.Integer() || !form.Same(k.value(), sortKey{score: last}.value()) {
 					n++
 				}
 				last = k.score

@@ -3,7 +3,6 @@ package localboard
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"rankcache"
@@ -80,17 +79,11 @@ func (c *counter) count(score float64, ahead *rankcache.Ahead, err *error) {
 
 // rowsBetter returns the rows with a better score: from the first to before the second.
 func (v *view) rowsBetter(score float64, q *rankcache.Query) (from, to int) {
-	integers := q.Form == rankcache.ScoreInteger
-	if integers {
-		score = math.Floor(score)
+	bound, included := q.Form.Better(score, q.Order)
+	if q.Order == rankcache.Ascending {
+		return v.rowsAbove(bound, false), v.rows
 	}
-	switch {
-	case q.Order == rankcache.Ascending:
-		return v.rowsAbove(score, false), v.rows
-	case integers && score+1 > score: // else it has no fraction
-		return 0, v.rowsAbove(score+1, false)
-	}
-	return 0, v.rowsAbove(score, true)
+	return 0, v.rowsAbove(bound, !included)
 }
 
 // better returns the nearest better score than the member's, which is on the board.

@@ -171,7 +171,7 @@ func (r reader) scriptCall(q *rankcache.Query) scriptCall {
 	if q.Around > 0 {
 		around = q.Neighbours()
 	}
-	args := []any{rangeCmd, q.Start, q.Limit, rankCmd, around, betterCmd, best, flag(q.Ranked()), flag(q.Form == rankcache.ScoreInteger)}
+	args := []any{rangeCmd, q.Start, q.Limit, rankCmd, around, betterCmd, best, flag(q.Ranked()), flag(q.Form.Integer())}
 	for _, m := range q.Members {
 		args = append(args, m)
 	}

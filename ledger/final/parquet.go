@@ -34,8 +34,8 @@ func columnsOf(form rankcache.ScoreForm, rows []rankcache.Entry) []parquetColumn
 	score := parquetColumn{"score", format.Double, func(dst []byte, _ int, e *rankcache.Entry) []byte {
 		return appendDouble(dst, form.Shown(e.Score))
 	}}
-	const least, beyond = -1 << 63, 1 << 63
-	if n := len(rows); form == rankcache.ScoreInteger && (n == 0 || rows[0].Score < beyond && rows[n-1].Score >= least) {
+	const beyond = 1 << 63
+	if n := len(rows); form.Integer() && (n == 0 || math.Abs(form.Shown(rows[0].Score)) < beyond && math.Abs(form.Shown(rows[n-1].Score)) < beyond) {
 		score.kind, score.plain = format.Int64, func(dst []byte, _ int, e *rankcache.Entry) []byte {
 			return binary.LittleEndian.AppendUint64(dst, uint64(int64(form.Shown(e.Score)))) // #nosec G115 -- its bits
 		}

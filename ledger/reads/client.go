@@ -59,7 +59,7 @@ func (c *Client) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 }
 
 func readOf(q *rankcache.Query) Read {
-	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Members: q.Members, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Form == rankcache.ScoreInteger, Scores: q.Trimmed}
+	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Members: q.Members, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Form.Integer(), Scores: q.Trimmed}
 	if q.Around > 0 {
 		n := q.Neighbours()
 		r.Around = &n

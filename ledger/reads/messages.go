@@ -151,3 +151,11 @@ func (r *Read) direction() rankcache.Direction {
 	}
 	return rankcache.Descending
 }
+
+// form returns the form as far as it tells which raw scores are the same.
+func (r *Read) form() rankcache.ScoreForm {
+	if r.Integers {
+		return rankcache.ScoreInteger
+	}
+	return rankcache.ScoreNumber
+}

@@ -50,7 +50,7 @@ func (r *reader) read(ctx context.Context, q *Read) (a Answer) {
 // snapshot answers from the board's members, or from its final where they are not whole.
 func (r *reader) snapshot(ctx context.Context, q *Read, current time.Time, a *Answer) error {
 	return r.store.Snapshot(ctx, q.Board, func(v *ledger.Snapshot) error {
-		final, err := v.FinalRanks(q.direction(), q.Integers)
+		final, err := v.FinalRanks(q.direction(), q.form())
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func fromMembers(v *ledger.Snapshot, q *Read, current time.Time, final bool, a *
 	if q.Scores {
 		return fillScores(v, q, a)
 	}
-	return fill(v.Ranks(q.direction(), q.Integers), q, a)
+	return fill(v.Ranks(q.direction(), q.form()), q, a)
 }
 
 // fillScores adds the members' scores, on the board or driven out of it.

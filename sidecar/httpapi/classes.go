@@ -200,7 +200,7 @@ func (k *knownClass) row(running *classPeriod) classRow {
 	for _, op := range k.Ops {
 		row.Ops = append(row.Ops, op.String())
 	}
-	if k.Form == rankcache.ScoreInteger {
+	if k.Form.Integer() {
 		row.Score = "integer"
 	}
 	return row
