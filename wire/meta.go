@@ -43,6 +43,8 @@ type Meta struct {
 	// Adopting is set while a writer adds up the members of a board that it did not
 	// make; changes wait until then. HasSum is false meanwhile.
 	Adopting bool
+	// Primed is set when a board that sums up several periods has what the earlier ones give it.
+	Primed bool
 	rankcache.State
 	Members uint64
 	// End is when the board's period ends, and Expires when its keys do, in Unix
@@ -95,6 +97,7 @@ const (
 	lifeMask       = 0x0f
 	metaAdopting   = 0x10
 	metaUnknownSum = 0x20
+	metaPrimed     = 0x40
 )
 
 // ErrMeta reports a meta value that this version can't read.
@@ -108,6 +111,9 @@ func AppendMeta(dst []byte, m *Meta) []byte {
 	}
 	if !m.HasSum {
 		flags |= metaUnknownSum
+	}
+	if m.Primed {
+		flags |= metaPrimed
 	}
 	version := byte(1)
 	if m.Era != "" {
@@ -134,7 +140,7 @@ func ParseMeta(value string) (m Meta, err error) {
 	}
 	data := []byte(value)
 	flags := data[1]
-	m.Life, m.Adopting, m.HasSum = Life(flags&lifeMask), flags&metaAdopting != 0, flags&metaUnknownSum == 0
+	m.Life, m.Adopting, m.HasSum, m.Primed = Life(flags&lifeMask), flags&metaAdopting != 0, flags&metaUnknownSum == 0, flags&metaPrimed != 0
 	for i, n := range []*uint64{&m.Run, &m.Seq, &m.Sum, &m.Members, &m.End, &m.Expires, &m.Now, &m.Turn} {
 		*n = binary.BigEndian.Uint64(data[2+8*i:])
 	}

@@ -41,6 +41,7 @@ func TestMetaIsReadAsItIsWritten(t *testing.T) {
 		{Life: LifeClosed, State: rankcache.State{Run: 1838429319476737, Seq: 917, Sum: 0x0a1b2c3d4e5f, HasSum: true}, Members: 5000,
 			End: 1700000000123, Expires: 1700000000999, Now: 1700000000124, Turn: 456123, OrderLife: 3600, Buckets: 4},
 		{Adopting: true, State: rankcache.State{Run: 5}, Buckets: 1},
+		{Primed: true, Life: LifeFinal, State: rankcache.State{Run: 5, Sum: 1, HasSum: true}, Buckets: 1},
 		{State: rankcache.State{Run: 5}, Buckets: 1, Era: "0123456789abcdef", Seen: Seen{Topic: 1 << 60, Partition: 7, From: 1 << 40, Next: 1<<40 + 1}},
 	} {
 		data := AppendMeta(nil, &want)

@@ -215,3 +215,27 @@ func TestLostBucketIsMadeAgain(t *testing.T) {
 		equal(t, key, []any{h.client.PExpireTime(t.Context(), key).Val(), h.client.HExists(t.Context(), key, "").Val()}, []any{end, true})
 	}
 }
+
+// A board with the bit primed is changed as any other; it loses the bit when something else has changed it.
+func TestPrimedBoard(t *testing.T) {
+	t.Parallel()
+	for _, addAtOnce := range []int{maxAtOnce, 0} {
+		h := quiet(t, nil)
+		h.applier.birth.addAtOnce = addAtOnce
+		h.do1(t, h.opCommand("incr", "o1", "m", "delta", 1))
+		m := h.meta(t)
+		m.Primed, m.Life = true, wire.LifeClosing
+		must(t, h.client.Set(t.Context(), h.opts.Names.MetaKey(h.board), wire.AppendMeta(nil, &m), redis.KeepTTL).Err())
+		done := h.do1(t, h.opCommand("incr", "o2", "m", "delta", 1))
+		equal(t, "run and seq", []uint64{done.Update.Run, done.Update.Seq}, []uint64{m.Run, 2})
+		equal(t, "primed", h.meta(t).Primed, true)
+		must(t, h.applier.prepare(t.Context(), h.board, rules{}, "")) // as at a turn
+		equal(t, "primed, life", []any{h.meta(t).Primed, h.meta(t).Life}, []any{true, wire.LifeClosing})
+		equal(t, "adoptions", testutil.ToFloat64(h.metrics.adoptions), 0.0)
+		h.zadd(t, 1)
+		h.do1(t, h.opCommand("incr", "o3", "m", "delta", 1))
+		equal(t, "primed, life", []any{h.meta(t).Primed, h.meta(t).Life}, []any{false, wire.LifeClosing})
+		equal(t, "adoptions", testutil.ToFloat64(h.metrics.adoptions), 1.0)
+		h.checkSum(t)
+	}
+}

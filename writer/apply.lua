@@ -81,7 +81,7 @@ if flags % 16 >= 2 then
   waits = '!ended'
 elseif flags % 32 >= 16 then
   waits = 'w'
-elseif call('ZCARD', board) ~= members or flags >= 32 then
+elseif call('ZCARD', board) ~= members or flags % 64 >= 32 then
   waits = 'p'
 --if Durable
 elseif sub(meta, 73, 88) ~= era then

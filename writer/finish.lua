@@ -13,7 +13,7 @@ if flags % 32 < 16 or string.format('%.0f', run) ~= ARGV[1] or call('GET', KEYS[
   or not string.find(call('INFO', 'replication'), 'master_replid:' .. ARGV[5] .. '\r', 1, true) then
   return 0
 end
-call('SETRANGE', KEYS[2], 1, struct.pack('>B', flags % 16))
+call('SETRANGE', KEYS[2], 1, struct.pack('>B', flags - flags % 64 + flags % 16))
 call('SETRANGE', KEYS[2], 18, struct.pack('>I8I8', tonumber(ARGV[4]), tonumber(ARGV[3])))
 call('DEL', KEYS[3])
 return 1

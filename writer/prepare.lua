@@ -82,7 +82,7 @@ for i = 3 + 2 * n, #KEYS do
   end
 end
 
-local adopt, turned = flags >= 32 or card ~= members or again ~= '', false
+local adopt, turned = flags % 64 >= 32 or card ~= members or again ~= '', false
 if era ~= '' and rest:sub(1, 16) ~= era and flags % 16 < 2 then
   version, rest, turned = 2, era .. (rest ~= '' and rest:sub(17) or string.rep('\0', 28)), meta
 end
@@ -90,7 +90,7 @@ if adopt and card > 0 then -- no reader can be given an infinite score: those ar
   for place = -1, 0 do
     local row = call('ZRANGE', KEYS[1], place, place, 'WITHSCORES')
     if math.abs(tonumber(row[2])) == math.huge then
-      if meta and flags < 32 then
+      if meta and flags % 64 < 32 then
         call('SETRANGE', KEYS[2], 1, string.char(flags + 32))
       end
       return 'i' .. row[1]
@@ -102,7 +102,7 @@ if adopt or turned then
 end
 if adopt then
   members, sum = card, 0
-  flags = flags % 16
+  flags = flags % 16 + math.floor(flags / 128) * 128 -- not primed (64) any more: who knows what is added up
   if card > tonumber(ARGV[5]) then
     flags = flags + 48
   else

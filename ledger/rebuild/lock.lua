@@ -22,5 +22,5 @@ local lease = 'rebuild:' .. ARGV[1]
 local history = meta:byte() == 2 and string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or ''
 local _, flags, run = struct.unpack('>BBI8', meta)
 call('SET', KEYS[2], lease, 'PX', ARGV[3])
-call('SETRANGE', KEYS[1], 1, struct.pack('>BI8', flags % 16 + 48, math.max(run + 1, tonumber(ARGV[2]))))
+call('SETRANGE', KEYS[1], 1, struct.pack('>BI8', flags - flags % 64 + flags % 16 + 48, math.max(run + 1, tonumber(ARGV[2]))))
 return { lease, meta, call('GET', KEYS[1]), history }

@@ -134,11 +134,11 @@ func total(scores map[string]float64) (sum float64) {
 	return sum
 }
 
-// A board that is closed stays so: its final can be made of what was rebuilt.
+// A board that is closed stays so, and primed: its final can be made of what was rebuilt.
 func TestLifeStays(t *testing.T) {
 	f := newIdle(t, testkit.SQLKinds[0], single).of("plain", "7")
 	_, last := f.fillLedger(t, 10, 30)
-	meta := wire.Meta{Life: wire.LifeClosed, State: rankcache.State{Run: 5, Seq: 20, HasSum: true}, End: 7, Expires: uint64(f.at) + 3_600_000, OrderLife: 3600, Buckets: 2}
+	meta := wire.Meta{Life: wire.LifeClosed, Primed: true, State: rankcache.State{Run: 5, Seq: 20, HasSum: true}, End: 7, Expires: uint64(f.at) + 3_600_000, OrderLife: 3600, Buckets: 2}
 	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(f.board), wire.AppendMeta(nil, &meta), time.Hour).Err())
 	_, err := f.Rebuild(t.Context(), f.board)
 	must(t, err)

@@ -33,7 +33,7 @@ for i = 3, #KEYS, 2 do
     end
   end
 end
-call('SET', KEYS[1], struct.pack('>BB', meta:byte(), flags % 16) .. ARGV[3]:sub(3, 34) .. meta:sub(35, 50) .. ARGV[3]:sub(51, 72) .. meta:sub(73))
+call('SET', KEYS[1], struct.pack('>BB', meta:byte(), flags - flags % 64 + flags % 16) .. ARGV[3]:sub(3, 34) .. meta:sub(35, 50) .. ARGV[3]:sub(51, 72) .. meta:sub(73))
 if expires ~= '0' then
   call('PEXPIREAT', KEYS[1], expires)
 end
