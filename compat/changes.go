@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -16,12 +17,13 @@ import (
 type Changes struct {
 	next    http.Handler
 	classes func() *rooms.File
+	board   rankcache.BoardID
 }
 
 // NewChanges returns a handler before next, which is the writer's with its checks of tokens.
-// classes returns the rooms file in force, never nil.
-func NewChanges(next http.Handler, classes func() *rooms.File) *Changes {
-	return &Changes{next, classes}
+// classes returns the rooms file in force, never nil; board is that of points without one, or "".
+func NewChanges(next http.Handler, classes func() *rooms.File, board rankcache.BoardID) *Changes {
+	return &Changes{next, classes, board}
 }
 
 // ServeHTTP implements [http.Handler].
@@ -35,6 +37,10 @@ func (h *Changes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/compat/incrScore":
 		answer = increments{h}.incrScore
 	default:
+		if board := (points{h}).boardOf(r); board != "" {
+			points{h}.serve(w, r, board)
+			return
+		}
 		h.next.ServeHTTP(w, r)
 		return
 	}

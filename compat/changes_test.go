@@ -40,7 +40,7 @@ func newChanges(t testing.TB, n *next) *Changes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewChanges(n, func() *rooms.File { return file })
+	return NewChanges(n, func() *rooms.File { return file }, "")
 }
 
 func send(h http.Handler, method, path, body string, header ...string) *httptest.ResponseRecorder {
@@ -64,18 +64,18 @@ func TestTranslation(t *testing.T) {
 	}{
 		{"/compat/rank/update", `{` + gift + `,"appid":3,"xcode":"hush","msgId":12,"t_time":1700000000,"data":[{"member_id":8,"score":"41.5","data":""}]}`, "Bearer hush", 200, one,
 			`{"commands":[{"class":"gift","dims":{"zone":"7"},"member":"8","op":"set","score":41,"order":"12/8","at":1700000000000}]}`,
-			`{"actId":1,"rankObj":{"rankId":1,"objId":"7"},"data":[{"member_id":"8","errCode":0,"result_score":41}]}`, ""},
+			`{"actId":1,"rankObj":{"rankId":1,"objId":"7"},"data":[{"member_id":"8","score":41,"errCode":0,"result_score":41}]}`, ""},
 		{"/compat/rank/update", `{` + gift + `,"update_type":1,"plusOrminus":1,"msgId":"m","data":[{"member_id":"u","score":2},{"member_id":"v","score":0}]}`, "", 200,
 			`{"results":[{"result":{"score":-2}},{"problem":{"status":422,"code":"score_range","argument":"x","detail":"d"}}]}`,
 			`{"commands":[{"class":"gift","dims":{"zone":"7"},"member":"u","op":"incr","delta":-2,"order":"m/u"},{"class":"gift","dims":{"zone":"7"},"member":"v","op":"incr","delta":-0,"order":"m/v"}]}`,
-			`"data":[{"member_id":"u","errCode":422,"errMsg":"the change is applied, but its result can't be shown: score: -2 is not an unsigned number of 64 bits: read the board by /v1/boards","result_score":0},{"member_id":"v","errCode":422,"errMsg":"score_range: x: d","result_score":0}]}`, ""},
+			`"data":[{"member_id":"u","score":2,"errCode":422,"errMsg":"the change is applied, but its result can't be shown: score: -2 is not an unsigned number of 64 bits: read the board by /v1/boards","result_score":0},{"member_id":"v","score":0,"errCode":422,"errMsg":"score_range: x: d","result_score":0}]}`, ""},
 		{"/compat/rank/delete", `{"actId":1,"rankObj":{"rankId":2},"msgId":"m","data":[{"member_id":"u"}]}`, "", 200, `{"results":[{"result":{}}]}`,
-			`{"commands":[{"class":"all","member":"u","op":"delete","order":"m/u"}]}`, `"data":[{"member_id":"u","errCode":0,"result_score":0}]}`, ""},
+			`{"commands":[{"class":"all","member":"u","op":"delete","order":"m/u"}]}`, `{}`, ""},
 		{"/compat/rank/update", `{` + gift + `,"msgId":"m","data":[{"member_id":"u","score":2}]}`, "", 401, `{"code":"token_required"}`, `"u"`, `{"code":"token_required"}`, ""},
 		{"/compat/rank/update", `{` + gift + `,"msgId":"m","data":[{"member_id":"u","score":2}]}`, "", 200, `{"results":[]}`, `"u"`, "", "internal"},
 		{"/compat/rank/update", `{` + gift + `,"msgId":"m","data":[{"member_id":"u","score":2}]}`, "", 200, `{"results":[{}]}`, `"u"`, "", "internal"},
 		{"/compat/incrScore", `{"rank_name":"all","rank_item":"u","score":1.5,"msg_id":"i"}`, "", 200, `{"score":3}`,
-			`{"class":"all","member":"u","op":"incr","delta":1.5,"order":"i/u"}`, `{"code":0,"errcode":0,"message":"","errmsg":"","data":{"rank_item":"u","score":3}}`, ""},
+			`{"class":"all","member":"u","op":"incr","delta":1.5,"order":"i/u"}`, `{"code":0,"errcode":0,"message":"ok","errmsg":"ok","data":{"rank_item":"u","score":3,"status":1}}`, ""},
 		{"/compat/incrScore", `{"rank_name":"1_2_3","rank_item":"u","score":-1,"msg_id":"i"}`, "", 503, `{"code":"origin_unavailable","status":503}`,
 			`{"board":"1_2_3","member":"u","op":"incr","delta":-1,"order":"i/u"}`, `{"code":503,"errcode":503,"message":"origin_unavailable","errmsg":"origin_unavailable","data":null}`, ""},
 	} {
@@ -120,7 +120,6 @@ func TestRefusals(t *testing.T) {
 		{"update", row(`"data":[{"member_id":"\ud800","score":1}]`), 400, "json", "bad_argument"},
 		{"update", row(`"data":[{"member_id":"a","score":1,"score":2}]`), 400, "data.0.score", "bad_argument"},
 		{"update", row(`"data":[{"member_id":"a","score":1,"scor":2}]`), 422, "data.0.scor", "not_supported"},
-		{"delete", row(`"data":[{"member_id":"a","score":1}]`), 422, "score", "not_supported"},
 		{"delete", row(`"data":[{"member_id":"a"}],"update_type":1`), 422, "update_type", "not_supported"},
 	} {
 		w := send(h, "POST", "/compat/rank/"+c.path, c.body)

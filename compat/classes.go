@@ -1,6 +1,10 @@
 package compat
 
 import (
+	"cmp"
+	"strings"
+	"time"
+
 	"rankcache"
 	"rankcache/rooms"
 )
@@ -14,21 +18,62 @@ func classByIDs(file *rooms.File, act, rank integer) (*rooms.Class, error) {
 	return kind, nil
 }
 
-// classByName returns the class that rank_name names, with the value of its one dimension;
-// nil if it is the id of a board.
-func classByName(file *rooms.File, name string, value text) (*rooms.Class, map[string]string, error) {
-	if kind := file.Class(name); kind != nil {
-		dims, err := kind.OneDim(string(value))
-		if err != nil {
-			return nil, nil, badField("rank_type", "%w", err)
-		}
-		return kind, dims, nil
+// name is what rank_name and rank_type name.
+type name struct {
+	kind  *rooms.Class // nil: it is a board
+	board rankcache.BoardID
+	dims  map[string]string
+	at    string // which period of the class; "": the running one
+}
+
+// nameOf returns the class that rank_name names, else the board with that id.
+func nameOf(file *rooms.File, rankName string, rankType text) (n name, err error) {
+	if n.kind = file.Class(rankName); n.kind != nil {
+		return n, n.choose(string(rankType))
 	}
-	if err := rankcache.BoardID(name).Check(); err != nil {
-		return nil, nil, badField("rank_name", "is no class, and %w", err)
+	n.board = rankcache.BoardID(rankName)
+	if err := n.board.Check(); err != nil {
+		return n, badField("rank_name", "is no class, and %w", err)
 	}
-	if value != "" {
-		return nil, nil, unsupported("rank_type", "rank_name %s is no class but a board, which has no types", name)
+	if rankType != "" {
+		return n, unsupported("rank_type", "rank_name %s is no class but a board, which has no types", rankName)
 	}
-	return nil, nil, nil
+	return n, nil
+}
+
+// choose takes rank_type: the values of the class's dimensions in the order of its template, with
+// commas between them, and behind an @ the period.
+func (n *name) choose(rankType string) error {
+	list, at, tagged := strings.Cut(rankType, "@")
+	if n.at = at; tagged && at == "" {
+		return badField("rank_type", "want a tag, now or previous behind @")
+	}
+	names, values := n.kind.Dimensions(), strings.Split(list, ",")
+	if list == "" {
+		values = nil
+	}
+	if len(values) != len(names) {
+		return badField("rank_type", "class %s has the dimensions %q, and %.80q is given: want a value for each in this order, with commas between them", n.kind.Name(), names, list)
+	}
+	n.dims = make(map[string]string, len(names))
+	for i, name := range names {
+		n.dims[name] = values[i]
+	}
+	return nil
+}
+
+// boardOf returns the board that is named, and how far its period has come.
+func (n *name) boardOf(now time.Time) (rankcache.BoardID, rooms.NamedPeriod, error) {
+	if n.kind == nil {
+		return n.board, rooms.NamedPeriod{}, nil
+	}
+	period, err := n.kind.PeriodAt(cmp.Or(n.at, rooms.Now), now)
+	if err != nil {
+		return "", period, badField("rank_type", "period: %w", err)
+	}
+	board, err := n.kind.In(n.dims, period.Period)
+	if err != nil {
+		return "", period, badField("rank_type", "%w", err)
+	}
+	return board.ID, period, nil
 }

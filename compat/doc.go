@@ -13,6 +13,7 @@
 //	changes.go  Changes.ServeHTTP: path to form; the request to the next handler
 //	update.go   POST /compat/rank/update and delete, of a class by its ids
 //	incr.go     POST /compat/incrScore, of a class or board by name
+//	points.go   POST /v1/scores with points of a user
 //
 // Both use fields.go (numbers that may be strings, and what is wrong with a field), classes.go
 // (the class that a request names) and problem.go (errors and the envelope).

@@ -132,6 +132,17 @@ func shownScore(score float64) (uint64, error) {
 	return uint64(score), nil
 }
 
+// texts is a list of strings; one empty string is an empty list, as it was once asked for.
+type texts []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *texts) UnmarshalJSON(data []byte) error {
+	if string(data) == `""` {
+		return nil
+	}
+	return wire.DecodeStrict(data, (*[]string)(t))
+}
+
 // text is a string that JSON may have as a number.
 type text string
 

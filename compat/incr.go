@@ -3,6 +3,7 @@ package compat
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"rankcache"
 	"rankcache/internal/httpserve"
@@ -17,6 +18,16 @@ type incrRequest struct {
 	Score *decimal `json:"score"`
 	MsgID text     `json:"msg_id"`
 }
+
+// incremented is the data of a good answer.
+type incremented struct {
+	Item   string  `json:"rank_item"`
+	Score  float64 `json:"score"`
+	Status int     `json:"status"`
+}
+
+// applied is the status of each good answer.
+const applied = 1
 
 // increments answers /compat/incrScore.
 type increments struct{ *Changes }
@@ -45,7 +56,7 @@ func (h increments) incrScore(w http.ResponseWriter, r *http.Request, body []byt
 	if err := json.Unmarshal(answer.body.Bytes(), &update); err != nil {
 		return internal
 	}
-	writeEnvelope(w, nil, map[string]any{"rank_item": c.Member, "score": update.Score})
+	writeEnvelope(w, nil, incremented{c.Member, update.Score, applied})
 	return nil
 }
 
@@ -74,14 +85,15 @@ func (h increments) decodeIncr(body []byte) (*command, error) {
 	if err := checkOrder(c.Order); err != nil {
 		return nil, err
 	}
-	kind, dims, err := classByName(h.classes(), r.Name, r.Type)
+	n, err := nameOf(h.classes(), r.Name, r.Type)
 	if err != nil {
 		return nil, err
 	}
-	if kind == nil {
-		c.Board = r.Name
-	} else {
-		c.Class, c.Dims = r.Name, dims
+	if n.kind != nil && n.at == "" {
+		c.Class, c.Dims = r.Name, n.dims
+		return c, nil
 	}
-	return c, nil
+	board, _, err := n.boardOf(time.Now())
+	c.Board = string(board)
+	return c, err
 }

@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -37,9 +38,18 @@ type listRequest struct {
 	Filter  []string `json:"needDataFilter"`
 	Total   bool     `json:"need_total"`
 	Groups  []text   `json:"groups"`
-	Ext     string   `json:"ext_json"`
+	Ext     texts    `json:"ext_json"`
 	Order   integer  `json:"order_type"`
 	NoCache bool     `json:"noCache"`
+
+	asked wanted
+}
+
+// wanted is what needDataFilter asks for.
+type wanted struct {
+	rows, info, trend, allGroups, groups bool
+	// all tells that it names nothing: then it asks for all that there is.
+	all bool
 }
 
 // listAnswer is GetRankListRsp.
@@ -52,7 +62,7 @@ type listAnswer struct {
 	Total     *int    `json:"rank_total,omitempty"`
 	Groups    []row   `json:"group_rank_list"`
 	Locked    string  `json:"locked"`
-	Ext       string  `json:"ext_json"`
+	Ext       texts   `json:"ext_json"`
 	AllGroups []row   `json:"all_group_rank_list"`
 }
 
@@ -62,6 +72,7 @@ type row struct {
 	Member string          `json:"member_id"`
 	Score  uint64          `json:"score"`
 	Info   json.RawMessage `json:"info,omitempty"`
+	Before *int            `json:"previous_rank,omitempty"` // 0: it was not on that board
 }
 
 // lists answers /compat/rank/list.
@@ -79,6 +90,9 @@ func (h lists) list(ctx context.Context, body []byte) (any, error) {
 	if err := r.check(kind); err != nil {
 		return nil, err
 	}
+	if err := r.want(h.cfg.Profiles != nil, kind); err != nil {
+		return nil, err
+	}
 	now, at := h.cfg.Now(), h.cfg.Now()
 	if r.Time != nil {
 		at = time.Unix(int64(*r.Time), 0)
@@ -87,11 +101,13 @@ func (h lists) list(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := &listAnswer{ActID: r.ActID, RankObj: r.RankObj, Name: kind.Title, List: []row{}, Groups: []row{}, AllGroups: []row{}}
+	answer := &listAnswer{ActID: r.ActID, RankObj: r.RankObj, Name: kind.Title, List: []row{}, Groups: []row{}, AllGroups: []row{}, Ext: texts{}}
 	life, err := h.addRows(ctx, &r, board.ID, answer)
 	if err != nil {
 		return nil, err
 	}
+	h.addInfo(ctx, &r, answer)
+	h.addTrend(ctx, &r, board, now, answer)
 	answer.Locked = locked(life, board.Period, now)
 	return answer, h.addGroups(ctx, &r, kind, at, now, answer)
 }
@@ -109,7 +125,7 @@ func (r *listRequest) check(kind *rooms.Class) error {
 		return badField("limit", "is %d, want 1 to %d", *r.Limit, most)
 	case r.Order != 0 && r.Order != 1:
 		return badField("order_type", "is %d, want 0 (best is the highest score) or 1", r.Order)
-	case r.Ext != "":
+	case slices.ContainsFunc(r.Ext, func(s string) bool { return s != "" }):
 		return unsupported("ext_json", "nothing is known of its content: leave it empty")
 	case len(r.Groups) > maxGroups:
 		return badField("groups", "%d groups, want at most %d", len(r.Groups), maxGroups)
@@ -119,26 +135,6 @@ func (r *listRequest) check(kind *rooms.Class) error {
 			return badField("tid", "%w", err)
 		}
 	}
-	return r.checkFilter(kind)
-}
-
-func (r *listRequest) checkFilter(kind *rooms.Class) error {
-	for _, f := range r.Filter {
-		switch {
-		case f == filterCompare:
-			return unsupported(filterCompare, "ranks of the period before are trend=1 of GET /v1/classes/{class}/top")
-		case f == filterAll || f == filterSome:
-			if kind.Group == "" {
-				return unsupported(f, "class %s has no group in the rooms file", kind.Name())
-			}
-		case f != filterRaw && f != filterInfo:
-			return badField("needDataFilter", "%.40q: want RAW, INFO, RANK_COMPARE, ALL_GROUP or SPEC_GROUP", f)
-		}
-	}
-	some := slices.Contains(r.Filter, filterSome)
-	if some != (len(r.Groups) > 0) {
-		return badField("groups", "want 1 to %d groups with SPEC_GROUP, and none without", maxGroups)
-	}
 	for _, g := range r.Groups {
 		if err := rankcache.CheckMember(string(g)); err != nil {
 			return badField("groups", "%w", err)
@@ -147,9 +143,46 @@ func (r *listRequest) checkFilter(kind *rooms.Class) error {
 	return nil
 }
 
-// wantsRows reports whether rank_list is to have rows: no filter is RAW.
-func (r *listRequest) wantsRows() bool {
-	return len(r.Filter) == 0 || slices.Contains(r.Filter, filterRaw) || slices.Contains(r.Filter, filterInfo)
+// want sets what is asked for of a class; profiles is whether there are any.
+func (r *listRequest) want(profiles bool, kind *rooms.Class) error {
+	has := wanted{rows: true, info: profiles, trend: kind.Calendar().Periodic(), allGroups: kind.Group != "", groups: kind.Group != "" && len(r.Groups) > 0}
+	if len(r.Filter) == 0 {
+		r.asked = has
+		r.asked.all = true
+	}
+	for _, f := range r.Filter {
+		if err := r.add(f, &has, kind); err != nil {
+			return err
+		}
+	}
+	if r.asked.groups != (len(r.Groups) > 0) {
+		return badField("groups", "want 1 to %d groups with SPEC_GROUP, and none without", maxGroups)
+	}
+	return nil
+}
+
+// add adds one value of needDataFilter.
+func (r *listRequest) add(filter string, has *wanted, kind *rooms.Class) error {
+	switch filter {
+	case filterRaw:
+		r.asked.rows = true
+	case filterInfo:
+		if r.asked.rows, r.asked.info = true, true; !has.info {
+			return unsupported(filter, "no profile source is configured")
+		}
+	case filterCompare:
+		if r.asked.rows, r.asked.trend = true, true; !has.trend {
+			return unsupported(filter, "class %s has no periods", kind.Name())
+		}
+	case filterAll, filterSome:
+		r.asked.allGroups, r.asked.groups = r.asked.allGroups || filter == filterAll, r.asked.groups || filter == filterSome
+		if kind.Group == "" {
+			return unsupported(filter, "class %s has no group in the rooms file", kind.Name())
+		}
+	default:
+		return badField("needDataFilter", "%.40q: want RAW, INFO, RANK_COMPARE, ALL_GROUP or SPEC_GROUP", filter)
+	}
+	return nil
 }
 
 // boardAt returns the board of a class whose one dimension has the value, at a time.
@@ -163,9 +196,13 @@ func boardAt(kind *rooms.Class, value string, at, now time.Time) (class.Board, e
 		return board, badField("t_time", "%w", err)
 	}
 	if board.Period.Tag != "" && kind.InState(board.Period, now).State == rooms.PeriodGone {
-		return board, notFound("unknown_period", "Period is not kept any more", kind.Gone(board.Period).Error())
+		return board, gone(kind, board.Period)
 	}
 	return board, nil
+}
+
+func gone(kind *rooms.Class, p class.Period) error {
+	return notFound("unknown_period", "Period is not kept any more", kind.Gone(p).Error())
 }
 
 // locked tells whether the board of a period takes changes. Only Redis tells that no score
@@ -201,7 +238,7 @@ func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.Boar
 	if a.Err != nil {
 		return 0, a.Err
 	}
-	if r.wantsRows() {
+	if r.asked.rows {
 		if to.List, err = rowsOf(&a); err != nil {
 			return 0, err
 		}
@@ -216,7 +253,7 @@ func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.Boar
 	if r.Total {
 		to.Total = &a.Members
 	}
-	return a.Life, h.addInfo(ctx, r, to)
+	return a.Life, nil
 }
 
 func rowOf(member string, score float64, rank int) (row, error) {
@@ -235,40 +272,58 @@ func rowsOf(a *rankcache.Answer) ([]row, error) {
 	return rows, nil
 }
 
+// ranked returns all rows of members, and their members.
+func (a *listAnswer) ranked() (rows []*row, members []string) {
+	for i := range a.List {
+		rows = append(rows, &a.List[i])
+	}
+	if a.Mine != nil {
+		rows = append(rows, a.Mine)
+	}
+	for _, r := range rows {
+		members = append(members, r.Member)
+	}
+	return rows, members
+}
+
 // addInfo adds the members' profiles.
-func (h lists) addInfo(ctx context.Context, r *listRequest, to *listAnswer) error {
-	if !slices.Contains(r.Filter, filterInfo) {
-		return nil
-	}
-	if h.cfg.Profiles == nil {
-		return unsupported(filterInfo, "no profile source is configured")
-	}
-	var rows []*row
-	for i := range to.List {
-		rows = append(rows, &to.List[i])
-	}
-	if to.Mine != nil {
-		rows = append(rows, to.Mine)
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	members := make([]string, len(rows))
-	for i, row := range rows {
-		members[i] = row.Member
+func (h lists) addInfo(ctx context.Context, r *listRequest, to *listAnswer) {
+	rows, members := to.ranked()
+	if !r.asked.info || len(rows) == 0 {
+		return
 	}
 	profiles := make([][]byte, len(rows))
 	h.cfg.Profiles.Join(ctx, members, profiles)
 	for i, row := range rows {
 		row.Info = profiles[i]
 	}
-	return nil
+}
+
+// addTrend adds the members' ranks in the period before. A list is answered without them where they
+// can't be read.
+func (h lists) addTrend(ctx context.Context, r *listRequest, board class.Board, now time.Time, to *listAnswer) {
+	rows, members := to.ranked()
+	if !r.asked.trend || len(rows) == 0 {
+		return
+	}
+	before, err := board.Previous()
+	if err != nil { // of the first period that there is
+		return
+	}
+	q := rankcache.Query{Board: before.ID, Order: rankcache.Direction(r.Order), Members: members, Uncounted: true, RanksOnly: true}
+	ranks, _, err := h.cfg.Reader.FormerRanks(ctx, &q, now)
+	if err != nil {
+		return
+	}
+	for _, row := range rows {
+		rank := ranks[row.Member]
+		row.Before = &rank
+	}
 }
 
 // addGroups adds rows of the board of groups that goes with the class's board.
 func (h lists) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class, at, now time.Time, to *listAnswer) error {
-	all, some := slices.Contains(r.Filter, filterAll), slices.Contains(r.Filter, filterSome)
-	if !all && !some {
+	if !r.asked.allGroups && !r.asked.groups {
 		return nil
 	}
 	group := h.cfg.Classes().Class(kind.Group)
@@ -280,11 +335,14 @@ func (h lists) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class,
 		value = ""
 	}
 	board, err := boardAt(group, value, at, now)
+	if _, gone := errors.AsType[problem](err); gone && r.asked.all { // all that there is
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	q := r.query(board.ID)
-	if all {
+	if r.asked.allGroups {
 		q.Limit = maxLimit
 	}
 	for _, g := range r.Groups {
@@ -294,7 +352,7 @@ func (h lists) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class,
 	if a.Err != nil {
 		return a.Err
 	}
-	if all {
+	if r.asked.allGroups {
 		if to.AllGroups, err = rowsOf(&a); err != nil {
 			return err
 		}

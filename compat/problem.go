@@ -54,7 +54,7 @@ func (e *fieldError) problem() *httpserve.Problem {
 type envelope struct {
 	Code    int    `json:"code"` // 0, or the status of the answer
 	ErrCode int    `json:"errcode"`
-	Message string `json:"message"` // "", or what is wrong
+	Message string `json:"message"` // "ok", or what is wrong
 	ErrMsg  string `json:"errmsg"`
 	Data    any    `json:"data"`
 }
@@ -62,7 +62,7 @@ type envelope struct {
 // inEnvelope returns the envelope of data, or of a problem instead.
 func inEnvelope(data any, p *httpserve.Problem) envelope {
 	if p == nil {
-		return envelope{Data: data}
+		return envelope{Message: "ok", ErrMsg: "ok", Data: data}
 	}
 	text := messageOf(p)
 	return envelope{p.Status, p.Status, text, text, nil}

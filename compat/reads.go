@@ -13,12 +13,20 @@ import (
 
 // Config is what [Reads] reads from.
 type Config struct {
-	Reader   rankcache.Reader
+	Reader   Reader
 	Profiles Profiles                          // nil: there are none
 	Classes  func() *rooms.File                // the rooms file in force, never nil
 	Problem  func(err error) httpserve.Problem // how the port answers an error of the Reader
 	Board    rankcache.BoardID                 // that GET /v1/scores reads unless it names another; "": none
 	Now      func() time.Time                  // nil: time.Now
+}
+
+// Reader reads boards.
+type Reader interface {
+	rankcache.Reader
+	// FormerRanks returns the ranks of the query's members on its board, of a period before, and
+	// until when they hold.
+	FormerRanks(ctx context.Context, q *rankcache.Query, now time.Time) (ranks map[string]int, until time.Time, err error)
 }
 
 // Profiles has the members' profiles.

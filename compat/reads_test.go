@@ -26,8 +26,9 @@ classes:
 - {name: local, title: Whole here, board: local, period: none, ids: {act: 1, rank: 1}, group: tiny, top: 500}
 - {name: tiny, board: tiny, period: none, ids: {act: 1, rank: 2}}
 - {name: far, board: "far:{zone}", period: none, ids: {act: 1, rank: 3}}
-- {name: hourly, board: "hourly:{zone}:{period}", period: 1h, keep: 24h, grace: 10s, ids: {act: 2, rank: 1}}
+- {name: hourly, title: Hours, board: "hourly:{zone}:{period}", period: 1h, keep: 24h, grace: 10s, ids: {act: 2, rank: 1}}
 - {name: two, board: "two:{x}:{y}", period: none}
+- {name: square, board: "square:{period}:{y}:{x}", period: day, keep: 72h, tz: Asia/Shanghai}
 `
 
 var now = time.Date(2026, 11, 23, 10, 30, 0, 0, time.UTC)
@@ -83,20 +84,20 @@ func TestAnswers(t *testing.T) {
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"start":1,"limit":1,"tid":"m000004","needDataFilter":["INFO"]}`, 200,
 			`"rank_name":"Whole here","rank_list":[{"rank":2,"member_id":"m000001","score":973999,"info":{"nick":"N-m000001","v":0}}],"rank_my":{"rank":5,"member_id":"m000004","score":973996,"info":{`},
 		{"/compat/rank/list", `{"actId":"1","rankObj":{"rankId":"1"},"limit":2,"needDataFilter":["ALL_GROUP"]}`, 200,
-			`"rank_list":[],"group_rank_list":[],"locked":"nolock","ext_json":"","all_group_rank_list":[{"rank":1,"member_id":"m000000","score":7003},{`},
+			`"rank_list":[],"group_rank_list":[],"locked":"nolock","ext_json":[],"all_group_rank_list":[{"rank":1,"member_id":"m000000","score":7003},{`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"limit":1,"groups":["m000001"],"needDataFilter":["RAW","SPEC_GROUP"]}`, 200,
 			`"group_rank_list":[{"rank":2,"member_id":"m000001","score":7002}]`},
-		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":3,"objId":9},"limit":1,"need_total":true}`, 200, `"rankObj":{"rankId":3,"objId":"9"},"rank_name":"","rank_list":[{"rank":1,"member_id":"m000000","score":13000}],"rank_total":1000`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":3,"objId":9},"limit":1,"need_total":true,"needDataFilter":["RAW"]}`, 200, `"rankObj":{"rankId":3,"objId":"9"},"rank_name":"","rank_list":[{"rank":1,"member_id":"m000000","score":13000}],"rank_total":1000`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"limit":500}`, 400, `"argument":"limit"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"start":-1}`, 400, `"argument":"start"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"order_type":2}`, 400, `"argument":"order_type"`},
-		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"ext_json":"{}"}`, 422, `"argument":"ext_json"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"ext_json":["{}"]}`, 422, `"argument":"ext_json"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"xyz":1}`, 422, `"code":"not_supported","argument":"xyz"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["RANK_COMPARE"]}`, 422, `"argument":"RANK_COMPARE"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SOME"]}`, 400, `"argument":"needDataFilter"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":2},"needDataFilter":["ALL_GROUP"]}`, 422, `"argument":"ALL_GROUP"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SPEC_GROUP"]}`, 400, `"argument":"groups"`},
-		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"groups":["1"]}`, 400, `"argument":"groups"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"groups":["1"],"needDataFilter":["RAW"]}`, 400, `"argument":"groups"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SPEC_GROUP"],"groups":[1,2,3,4,5,6,7,8,9,10,11]}`, 400, `"argument":"groups"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1,"objId":"9"}}`, 400, `"argument":"objId"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":3}}`, 400, `"argument":"objId"`},
@@ -130,10 +131,10 @@ func TestScores(t *testing.T) {
 		status int
 		want   string
 	}{
-		{h, "/v1/scores?limit=1&start=2", 200, `{"board":"local","scores":[{"member":"m000002","score":973998,"rank":3}],"total":57000}`},
-		{h, "/v1/scores?board=tiny", 200, `{"board":"tiny","scores":[{"member":"m000000","score":7003,"rank":1},`},
-		{h, "/v1/scores/m%300000%30", 200, `{"member":"m000000","score":974000,"rank":1}`},
-		{h, "/v1/scores/nobody", 200, `{"member":"nobody","score":0,"rank":0}`},
+		{h, "/v1/scores?limit=1&start=2", 200, `{"board":"local","data":[{"user_id":"m000002","user_name":"N-m000002","rank":3,"score":973998}],"scores":[{"member":"m000002","score":973998,"rank":3}],"total":57000}`},
+		{h, "/v1/scores?board=tiny", 200, `"scores":[{"member":"m000000","score":7003,"rank":1},`},
+		{h, "/v1/scores/m%300000%30", 200, `{"member":"m000000","score":974000,"rank":1,"user_info":{"user_id":"m000000","user_name":"N-m000000","rank":1,"score":974000}}`},
+		{h, "/v1/scores/xnobody", 200, `{"member":"xnobody","score":0,"rank":0,"user_info":{"user_id":"xnobody","user_name":"","rank":0,"score":0}}`},
 		{h, "/v1/scores/", 400, `"argument":"member"`},
 		{h, "/v1/scores/a%zz", 400, `"argument":"member"`},
 		{h, "/v1/scores?limit=501", 400, `"argument":"limit"`},
@@ -144,7 +145,7 @@ func TestScores(t *testing.T) {
 		{h, "/v1/scoresx", 0, ""},
 		{other, "/v1/scores", 404, `?board=, or start the sidecar with --compat-board`},
 		{other, "/v1/scores/m000000", 404, `"code":"unknown_path"`},
-		{other, "/v1/scores/m000000?board=local", 200, `{"member":"m000000","score":974000,"rank":1}`},
+		{other, "/v1/scores/m000000?board=local", 200, `{"member":"m000000","score":974000,"rank":1,"user_info":{"user_id":"m000000","user_name":"N-m000000","rank":1,"score":974000}}`},
 	} {
 		if status, body := ask(t, c.h, "GET", c.target, ""); status != c.status || !strings.Contains(body, c.want) {
 			t.Errorf("%s\ngot  %d %.400s\nwant %d with %s", c.target, status, body, c.status, c.want)
@@ -228,7 +229,7 @@ func TestTrimmedMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Origin.Trimmed.Store("out", 5.25)
-	const list = `{"actId":1,"rankObj":{"rankId":1},"limit":1,"tid":%q}`
+	const list = `{"actId":1,"rankObj":{"rankId":1},"limit":1,"tid":%q,"needDataFilter":["RAW"]}`
 	expect := func(path, body string, status int, want string) {
 		t.Helper()
 		method := "POST"
@@ -241,7 +242,7 @@ func TestTrimmedMember(t *testing.T) {
 	}
 	expect("/compat/rank/list", fmt.Sprintf(list, "out"), 200, `"rank_my":{"rank":0,"member_id":"out","score":5},`)
 	expect("/compat/getScore", `{"rank_name":"local","rank_item":"out"}`, 200, `{"rank_item":"out","score":5,"rank":0}`)
-	expect("/v1/scores/out", "", 200, `{"member":"out","score":5,"rank":0}`)
+	expect("/v1/scores/out", "", 200, `{"member":"out","score":5,"rank":0,"user_info":`)
 	env.Origin.FailWith(fmt.Errorf("%w: down", rankcache.ErrUnavailable))
 	expect("/compat/rank/list", fmt.Sprintf(list, "other"), 200, `"score":974000}],"group_rank_list"`)
 	expect("/compat/getScore", `{"rank_name":"local","rank_item":"other"}`, 503, `origin_unavailable`)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 const defaultRows = 100
@@ -31,21 +32,30 @@ type itemRow struct {
 	Rank  int     `json:"rank"`
 }
 
+// itemRows is the data of topScore. Both names have the same rows: callers look at either.
+type itemRows struct {
+	Data []itemRow `json:"data"`
+	List []itemRow `json:"list"`
+}
+
 // decodeScore reads a request and returns its board and how many rows it may ask for: of the
 // class that rank_name names, else the board with that id.
 func (h *Reads) decodeScore(body []byte) (r scoreRequest, board rankcache.BoardID, most int, err error) {
 	if err := decode(body, &r); err != nil {
 		return r, "", 0, err
 	}
-	kind, dims, err := classByName(h.cfg.Classes(), r.Name, r.Type)
-	if kind == nil || err != nil {
-		return r, rankcache.BoardID(r.Name), rankcache.MaxTop, err
-	}
-	b, err := kind.At(dims, h.cfg.Now())
+	n, err := nameOf(h.cfg.Classes(), r.Name, r.Type)
 	if err != nil {
-		return r, "", 0, badField("rank_name", "%w", err)
+		return r, "", 0, err
 	}
-	return r, b.ID, kind.Top, nil
+	board, period, err := n.boardOf(h.cfg.Now())
+	switch {
+	case n.kind == nil || err != nil:
+		return r, board, rankcache.MaxTop, err
+	case period.State == rooms.PeriodGone:
+		return r, board, 0, gone(n.kind, period.Period)
+	}
+	return r, board, n.kind.Top, nil
 }
 
 func (h *Reads) getScore(ctx context.Context, body []byte) (any, error) {
@@ -80,7 +90,7 @@ func (h *Reads) topScore(ctx context.Context, body []byte) (any, error) {
 	for i, e := range page.Entries {
 		rows[i] = itemRow{e.Member, page.Form.Shown(e.Score), i + 1}
 	}
-	return map[string]any{"list": rows}, nil
+	return itemRows{rows, rows}, nil
 }
 
 func (h *Reads) standing(ctx context.Context, board rankcache.BoardID, member string) (rankcache.Standing, error) {
@@ -102,6 +112,50 @@ type scoreRow struct {
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
 	Rank   int     `json:"rank"`
+}
+
+// userRow is a [scoreRow] as callers have it that know of users.
+type userRow struct {
+	User  string  `json:"user_id"`
+	Name  string  `json:"user_name"` // the nick in the profile, "" if there is none
+	Rank  int     `json:"rank"`
+	Score float64 `json:"score"`
+}
+
+// scoreRows is the answer to GET /v1/scores, the same rows in both forms.
+type scoreRows struct {
+	Board  rankcache.BoardID `json:"board"`
+	Data   []userRow         `json:"data"`
+	Scores []scoreRow        `json:"scores"`
+	Total  int               `json:"total"`
+}
+
+// oneScore is the answer to GET /v1/scores/{member}, the same row in both forms.
+type oneScore struct {
+	scoreRow
+	User userRow `json:"user_info"`
+}
+
+// users returns the rows with the members' nicks.
+func (h *Reads) users(ctx context.Context, rows []scoreRow) []userRow {
+	users, members := make([]userRow, len(rows)), make([]string, len(rows))
+	for i, r := range rows {
+		users[i], members[i] = userRow{User: r.Member, Rank: r.Rank, Score: r.Score}, r.Member
+	}
+	if h.cfg.Profiles == nil || len(rows) == 0 {
+		return users
+	}
+	profiles := make([][]byte, len(rows))
+	h.cfg.Profiles.Join(ctx, members, profiles)
+	for i, text := range profiles {
+		var profile struct {
+			Nick any `json:"nick"`
+		}
+		if json.Unmarshal(text, &profile) == nil { // a member without one has no name
+			users[i].Name, _ = profile.Nick.(string)
+		}
+	}
+	return users
 }
 
 // scores answers GET /v1/scores, or that of one member.
@@ -136,7 +190,7 @@ func (h *Reads) scores(ctx context.Context, query, member string, one bool) (any
 	for i, e := range page.Entries {
 		rows[i] = scoreRow{e.Member, page.Form.Shown(e.Score), page.Start + i + 1}
 	}
-	return map[string]any{"board": board, "total": page.Members, "scores": rows}, nil
+	return scoreRows{board, h.users(ctx, rows), rows, page.Members}, nil
 }
 
 func (h *Reads) oneScore(ctx context.Context, board rankcache.BoardID, raw string, args url.Values) (any, error) {
@@ -151,7 +205,11 @@ func (h *Reads) oneScore(ctx context.Context, board rankcache.BoardID, raw strin
 		return nil, badField("member", "%w", err)
 	}
 	s, err := h.standing(ctx, board, member)
-	return scoreRow{s.Member, s.Score, s.Rank}, err
+	if err != nil {
+		return nil, err
+	}
+	row := scoreRow{s.Member, s.Score, s.Rank}
+	return oneScore{row, h.users(ctx, []scoreRow{row})[0]}, nil
 }
 
 // boardOf returns the board that the arguments name, which it takes out of them, or the

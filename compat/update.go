@@ -3,6 +3,7 @@ package compat
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 
 	"rankcache"
@@ -28,7 +29,7 @@ type updateRequest struct {
 
 type updateRow struct {
 	Member text            `json:"member_id"`
-	Score  *wholeScore     `json:"score"`
+	Score  json.RawMessage `json:"score"` // a [wholeScore] of an update; a delete's is not looked at
 	Data   json.RawMessage `json:"data"`
 }
 
@@ -43,21 +44,38 @@ type updateAnswer struct {
 // errMsg names.
 type updated struct {
 	Member  string `json:"member_id"`
+	Score   uint64 `json:"score"` // that of the request
 	ErrCode int    `json:"errCode"`
 	ErrMsg  string `json:"errMsg,omitempty"`
-	Score   uint64 `json:"result_score"`
+	Result  uint64 `json:"result_score"`
+
+	problem *httpserve.Problem // nil: it is applied
 }
 
 func (h *Changes) update(w http.ResponseWriter, r *http.Request, body []byte) error {
-	return h.change(w, r, body, (*updateRequest).changeOf)
+	return h.change(w, r, body, (*updateRequest).changeOf, func(req *updateRequest, rows []updated) (any, error) {
+		return updateAnswer{req.ActID, req.RankObj, rows}, nil
+	})
 }
 
+// remove answers nothing where all rows are deleted: DeleteRankMemberRsp has no field for a row
+// that is not, so that one is the problem of the request.
 func (h *Changes) remove(w http.ResponseWriter, r *http.Request, body []byte) error {
-	return h.change(w, r, body, (*updateRequest).removalOf)
+	return h.change(w, r, body, (*updateRequest).removalOf, func(_ *updateRequest, rows []updated) (any, error) {
+		for i := range rows {
+			if p := rows[i].problem; p != nil {
+				failed := *p
+				failed.Detail = fmt.Sprintf("member %s: %s; other members may be deleted, and a repeat with the same msgId is safe", rows[i].Member, p.Detail)
+				return nil, problem{failed}
+			}
+		}
+		return struct{}{}, nil
+	})
 }
 
-// change has each row applied as a command that fill completes.
-func (h *Changes) change(w http.ResponseWriter, r *http.Request, body []byte, fill func(*updateRequest, *updateRow, *command) error) error {
+// change has each row applied as a command that fill completes, and answers what answer makes of
+// the rows.
+func (h *Changes) change(w http.ResponseWriter, r *http.Request, body []byte, fill func(*updateRequest, *updateRow, *command) error, answer func(*updateRequest, []updated) (any, error)) error {
 	req, commands, err := h.decode(body, fill)
 	if err != nil {
 		return err
@@ -66,17 +84,20 @@ func (h *Changes) change(w http.ResponseWriter, r *http.Request, body []byte, fi
 	if err != nil { // strings and finite numbers
 		return fmt.Errorf("commands can't be encoded: %w", err)
 	}
-	answer := h.post(r, "/v1/scores:batch", req.Token, batch)
-	if answer.status != http.StatusOK {
-		answer.pass(w)
+	got := h.post(r, "/v1/scores:batch", req.Token, batch)
+	if got.status != http.StatusOK {
+		got.pass(w)
 		return nil
 	}
-	rows, err := readResults(answer.body.Bytes(), commands)
+	rows, err := readResults(got.body.Bytes(), commands)
 	if err != nil {
 		return internal
 	}
-	httpserve.WriteJSON(w, http.StatusOK, updateAnswer{req.ActID, req.RankObj, rows})
-	return nil
+	v, err := answer(req, rows)
+	if err == nil {
+		httpserve.WriteJSON(w, http.StatusOK, v)
+	}
+	return err
 }
 
 // decode reads a request and returns its rows as commands.
@@ -146,10 +167,14 @@ func hasText(raw json.RawMessage) bool {
 }
 
 func (r *updateRequest) changeOf(row *updateRow, c *command) error {
-	if row.Score == nil {
+	if row.Score == nil || string(row.Score) == "null" {
 		return badField("score", "is missing")
 	}
-	number := float64(*row.Score)
+	var score wholeScore
+	if err := score.UnmarshalJSON(row.Score); err != nil {
+		return err
+	}
+	number := float64(score)
 	if c.Op = wire.OpSet.String(); r.Type == 0 {
 		c.Score = &number
 		return nil
@@ -162,14 +187,22 @@ func (r *updateRequest) changeOf(row *updateRow, c *command) error {
 }
 
 func (r *updateRequest) removalOf(row *updateRow, c *command) error {
-	switch {
-	case row.Score != nil:
-		return unsupported("score", "a member is deleted whatever its score is")
-	case r.Type != 0:
+	if r.Type != 0 {
 		return unsupported("update_type", "a member is deleted whole")
 	}
 	c.Op = wire.OpDelete.String()
 	return nil
+}
+
+// number returns the score that a row of an update had.
+func (c *command) number() uint64 {
+	switch {
+	case c.Score != nil:
+		return uint64(*c.Score)
+	case c.Delta != nil:
+		return uint64(math.Abs(*c.Delta))
+	}
+	return 0
 }
 
 // result is one element of what POST /v1/scores:batch answers.
@@ -190,16 +223,16 @@ func readResults(body []byte, commands []command) ([]updated, error) {
 	}
 	rows := make([]updated, len(commands))
 	for i, one := range all.Results {
-		rows[i].Member = commands[i].Member
+		rows[i].Member, rows[i].Score = commands[i].Member, commands[i].number()
 		if one.Result == nil && one.Problem == nil {
 			return nil, fmt.Errorf("result %d is neither a score nor a problem", i)
 		}
 		if one.Problem != nil {
-			rows[i].ErrCode, rows[i].ErrMsg = one.Problem.Status, messageOf(one.Problem)
+			rows[i].ErrCode, rows[i].ErrMsg, rows[i].problem = one.Problem.Status, messageOf(one.Problem), one.Problem
 			continue
 		}
 		var err error
-		if rows[i].Score, err = shownScore(one.Result.Score); err != nil {
+		if rows[i].Result, err = shownScore(one.Result.Score); err != nil {
 			rows[i].ErrCode, rows[i].ErrMsg = http.StatusUnprocessableEntity, "the change is applied, but its result can't be shown: "+err.Error()
 		}
 	}

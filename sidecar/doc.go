@@ -12,6 +12,7 @@
 //	             query, few at once, a bounded queue
 //	fallback.go  ledger  while Redis is away, in the same flight
 //	trimmed.go   the scores of members without a rank, on boards that keep their best alone
+//	former.go    only for trends: ranks on the board of the period before
 //
 // A read of the first rows of a board in memory takes no lock and allocates nothing. The
 // strings of a query may be the memory of a request, which is why [Boards], [Board] and

@@ -24,6 +24,7 @@ type Reader struct {
 	flights  *flights
 	waits    *waits
 	trimmed  trimmed
+	trends   trends
 }
 
 // NewReader returns a reader and registers its metrics. It starts nothing.

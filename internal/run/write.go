@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache"
 	"rankcache/compat"
 	"rankcache/internal/cli"
 	"rankcache/internal/doctor"
@@ -40,6 +41,7 @@ type WriteOptions struct {
 	writeToken     *cli.Secret
 	classTokens    *cli.Secret
 	hosts          []string
+	compatBoard    string
 	drain          time.Duration
 	group          string
 	groupInstance  string
@@ -79,6 +81,7 @@ func (o *WriteOptions) Register(flags *pflag.FlagSet) {
 	o.classTokens = cli.SecretVar(flags, "class-tokens", "", "bearer tokens for posts that change boards of some classes only, one a line: the token, a space, and the classes separated by commas")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	flags.StringVar(&o.compatBoard, "compat-board", "", "`board` on which POST /v1/scores with points adds them unless it names another; empty: it must name one")
 	cli.RegisterDrain(flags, &o.drain)
 	cli.Group(flags, "Ports, callers, stopping")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
@@ -154,6 +157,9 @@ func (w *Writer) build() (err error) {
 	if err := w.tokens.check(); err != nil {
 		return err
 	}
+	if board := rankcache.BoardID(o.compatBoard); board != "" && board.Check() != nil {
+		return cli.Usagef("--compat-board: %w", board.Check())
+	}
 	started := time.Now()
 	process := func() any {
 		return writerProcess{w.ready.Now().State, cli.Version, int(time.Since(started).Seconds()), w.Rooms.Status()}
@@ -228,7 +234,7 @@ func (w *Writer) drain() time.Duration {
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: PostConns, HTTP2: true, ReadTimeout: w.options.ReadTimeout, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	// Older forms have their token in the body.
-	handler := compat.NewChanges(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.Rooms.File)
+	handler := compat.NewChanges(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.Rooms.File, rankcache.BoardID(w.options.compatBoard))
 	return w.serve(ctx, "scores", cli.Leaving(w.ready, w.knowing(handler)), cfg)
 }
 

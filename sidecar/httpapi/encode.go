@@ -22,7 +22,6 @@ import (
 // encoder makes answers of what the reader returns: their bytes, with profiles.
 type encoder struct {
 	pageCache
-	trends      trends
 	now         func() time.Time
 	log         *slog.Logger
 	buffers     sync.Pool      // of *[]byte, to encode pages in before their length is known
@@ -194,7 +193,7 @@ func (s *encoder) ownTrend(c *call) *encode.Trend {
 // where they can't be read.
 func (s *encoder) readTrend(c *call, members []string) *encode.Trend {
 	q := rankcache.Query{Board: c.before.board, Room: c.query().Room, Order: c.query().Order, Mode: c.query().Mode, Members: members, Uncounted: true, RanksOnly: true}
-	ranks, until, err := s.trends.ranks(c.ctx, s.reader, &q, c.before.now)
+	ranks, until, err := s.reader.FormerRanks(c.ctx, &q, c.before.now)
 	if err != nil {
 		return &encode.Trend{Error: s.problemOf(err).Code}
 	}

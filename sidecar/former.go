@@ -1,4 +1,4 @@
-package httpapi
+package sidecar
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar"
 )
 
 const (
@@ -42,11 +41,15 @@ type trends struct {
 	n      int // ranks that are kept
 }
 
-// ranks returns the ranks of the members of q on its board, in one call to Redis at most; 0: the
-// member is not on it. It is for the board of a period before: until is when the ranks may have
+// FormerRanks returns the ranks of the members of q on its board, in one call to Redis at most; 0:
+// the member is not on it. It is for the board of a period before: until is when the ranks may have
 // changed, zero if they can't as Redis tells that the board is closed. Until then what Redis
-// answered is kept for the next call; a local copy may be behind still.
-func (t *trends) ranks(ctx context.Context, r *sidecar.Reader, q *rankcache.Query, now time.Time) (ranks map[string]int, until time.Time, err error) {
+// answered is kept for the next call; a local copy may be behind still. The map is the caller's.
+func (r *Reader) FormerRanks(ctx context.Context, q *rankcache.Query, now time.Time) (ranks map[string]int, until time.Time, err error) {
+	return r.trends.ranks(ctx, r, q, now)
+}
+
+func (t *trends) ranks(ctx context.Context, r rankcache.Reader, q *rankcache.Query, now time.Time) (ranks map[string]int, until time.Time, err error) {
 	key, ranks := trendKey{q.Board, q.Order, q.Mode}, make(map[string]int, len(q.Members))
 	until, missing := t.look(key, q.Members, now, ranks)
 	if len(missing) == 0 {
