@@ -75,7 +75,9 @@ func (l *Ledger) measure(ctx context.Context, c *consumer) {
 	for range tick.Every(ctx, measureEvery) {
 		ends, err := c.ends(ctx)
 		if err != nil && ctx.Err() == nil {
-			limit.Do(func() { l.log.Warn("it is not known how far the ledger is behind the topic", "topic", c.topic, "err", err) })
+			limit.Do(func() {
+				l.log.Warn("it is not known how far the ledger is behind the topic", "topic", c.topic, "err", err)
+			})
 			continue
 		}
 		records, partitions := c.next.behind(ends)

@@ -153,7 +153,7 @@ func openMySQL(u *url.URL, login func() *url.Userinfo) (*sql.DB, error) {
 	if !u.Query().Has("maxAllowedPacket") {
 		conf.MaxAllowedPacket = 0 // the server's: it ends a connection that sends more, and an error would not tell why
 	}
-	conf.ClientFoundRows = false     // rows that stay as they are don't count
+	conf.ClientFoundRows = false // rows that stay as they are don't count
 	if conf.Params == nil {
 		conf.Params = make(map[string]string)
 	}
