@@ -36,7 +36,8 @@ type consumer struct {
 	errLog  rate.Sometimes
 
 	ctx     context.Context // of the run, for what happens in polls
-	next    map[int32]int64 // what the database has of the assigned partitions
+	next    *places         // what the database has of the assigned partitions
+	most    int             // records of a batch
 	waiting *kafka.Message  // did not fit into the last batch
 	cut     bool            // partitions came or went: the batch ends
 	fatal   error           // what no attempt will change
@@ -50,7 +51,7 @@ func newConsumer(ctx context.Context, l *Ledger) (*consumer, error) {
 		return nil, err
 	}
 	c := &consumer{ctx: ctx, client: client, topic: l.opts.Topic, store: l.opts.Store, retry: l.retry, metrics: l.metrics, log: l.log,
-		errLog: rate.Sometimes{Interval: logEvery}, next: make(map[int32]int64)}
+		errLog: rate.Sometimes{Interval: logEvery}, next: newPlaces(l.metrics.lag), most: MaxBatch}
 	if err := client.Subscribe(c.topic, c.rebalance); err != nil {
 		c.close()
 		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", c.topic, err)
@@ -98,9 +99,12 @@ func (c *consumer) batch() (*Batch, time.Time, error) {
 // that are gone are dropped.
 func (c *consumer) add(b *Batch, m *kafka.Message) bool {
 	p, offset := m.TopicPartition.Partition, int64(m.TopicPartition.Offset)
-	first, mine := c.next[p]
+	first, mine := c.next.get(p)
 	if !mine || offset < first {
 		return true
+	}
+	if b.Len() >= c.most {
+		return false
 	}
 	u := &wire.LedgerUpdate{}
 	err := wire.DecodeLedgerUpdate(m.Value, u)
@@ -147,25 +151,35 @@ func (c *consumer) failed(err error, partition int32) error {
 		return nil
 	}
 	if partition < 0 {
-		return c.seek(slices.Collect(maps.Keys(c.next))...)
+		return c.seek(slices.Collect(maps.Keys(c.next.all()))...)
 	}
 	return c.seek(partition)
 }
 
-// written notes that the database has a batch.
+// written notes that the database has a batch. After a full one the next may have one record more: a refusal costs a second.
 func (c *consumer) written(b *Batch) {
+	if b.Len() >= c.most {
+		c.most = min(MaxBatch, c.most+1)
+	}
 	for p, span := range b.ends {
-		if _, mine := c.next[p]; mine {
-			c.next[p] = span.Next
+		if _, mine := c.next.get(p); mine {
+			c.next.set(p, span.Next)
 		}
 	}
+}
+
+// halve reads a batch again that the database refuses for its size, as smaller ones.
+func (c *consumer) halve(b *Batch, refused error) error {
+	c.most = b.Len() / 2
+	c.log.Warn("the database refuses a batch for its size: it is written in parts; raise its limit", "records", b.Len(), "err", refused)
+	return c.seek(b.partitions()...)
 }
 
 // seek has partitions read on from where the database is.
 func (c *consumer) seek(partitions ...int32) error {
 	c.waiting = nil // of one of these, or read again
 	for _, p := range partitions {
-		if _, mine := c.next[p]; !mine {
+		if _, mine := c.next.get(p); !mine {
 			continue
 		}
 		next, err := c.place(p)
@@ -176,7 +190,7 @@ func (c *consumer) seek(partitions ...int32) error {
 		if err := c.client.Seek(at, 0); err != nil {
 			return fmt.Errorf("kafka consumer: partition %d can't be read from offset %d: %w", p, next, err)
 		}
-		c.next[p] = next
+		c.next.set(p, next)
 	}
 	return nil
 }
@@ -193,7 +207,7 @@ func (c *consumer) rebalance(ev kafka.Event) error {
 				return nil
 			}
 			ev.Partitions[i].Offset = kafka.Offset(next)
-			c.next[tp.Partition] = next
+			c.next.set(tp.Partition, next)
 		}
 		if err := c.claim(ev.Partitions); err != nil {
 			c.fatal = errors.Join(c.fatal, err)
@@ -202,8 +216,7 @@ func (c *consumer) rebalance(ev kafka.Event) error {
 		return c.client.IncrementalAssign(ev.Partitions)
 	case kafka.RevokedPartitions:
 		for _, tp := range ev.Partitions {
-			delete(c.next, tp.Partition)
-			c.metrics.lag.DeleteLabelValues(fmt.Sprint(tp.Partition))
+			c.next.drop(tp.Partition)
 		}
 		return c.client.IncrementalUnassign(ev.Partitions)
 	}
@@ -262,18 +275,4 @@ func (c *consumer) stored(ctx context.Context, partition int32, low int64) (int6
 	c.metrics.gaps.Add(float64(low - next))
 	c.log.Error("records are gone from the topic before they were read: compare the boards with Redis", "topic", c.topic, "partition", partition, "from", next, "to", low)
 	return low, nil
-}
-
-// measure sets the metrics of how far behind the end of the topic each partition is.
-func (c *consumer) measure() (behind int64) {
-	for p, next := range c.next {
-		_, high, err := c.client.GetWatermarkOffsets(c.topic, p) // of the last fetch: asks nobody
-		if err != nil || high < 0 {
-			continue
-		}
-		n := max(0, high-next)
-		c.metrics.lag.WithLabelValues(fmt.Sprint(p)).Set(float64(n))
-		behind += n
-	}
-	return behind
 }

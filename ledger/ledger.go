@@ -24,7 +24,6 @@ const (
 	// Pauses between attempts while the database or Kafka is unavailable.
 	firstPause, maxPause = 50 * time.Millisecond, 5 * time.Second
 	logEvery             = time.Second
-	measureEvery         = time.Second
 )
 
 // Options configure a [Ledger].
@@ -56,6 +55,7 @@ type Ledger struct {
 
 	mu     sync.Mutex // nothing is called with it held
 	status Status
+	failed map[string]error // the last write of each kind, if it was refused
 }
 
 // Status is how a ledger fares. Times are zero before the first.
@@ -92,7 +92,7 @@ func New(opts Options) (*Ledger, error) {
 	if opts.Observe == nil {
 		opts.Observe = func(time.Duration, error) {}
 	}
-	return &Ledger{opts: opts, metrics: newMetrics(opts.Registerer), log: opts.Log}, nil
+	return &Ledger{opts: opts, metrics: newMetrics(opts.Registerer), log: opts.Log, failed: make(map[string]error)}, nil
 }
 
 // Status returns how the ledger fares. It may be called at any time.
@@ -126,6 +126,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 		now := &current{ledger: l, client: c.client, log: l.log, errLog: rate.Sometimes{Interval: 10 * logEvery}}
 		g.Go(func() error { now.run(work); return nil })
 	}
+	g.Go(func() error { l.measure(work, c); return nil })
 	g.Go(func() error { l.judge(work); return nil })
 	g.Go(func() error { l.retain(work); return nil })
 	g.Go(func() error { return ended(ctx, l.consume(work, c)) })
@@ -158,7 +159,6 @@ func (l *Ledger) prepare(ctx context.Context) error {
 
 // consume writes batch after batch.
 func (l *Ledger) consume(ctx context.Context, c *consumer) error {
-	var measured time.Time
 	for ctx.Err() == nil {
 		b, oldest, err := c.batch()
 		if err != nil {
@@ -169,10 +169,6 @@ func (l *Ledger) consume(ctx context.Context, c *consumer) error {
 				return err
 			}
 		}
-		if time.Since(measured) >= measureEvery {
-			measured = time.Now()
-			l.note(func(s *Status) { s.Behind, s.Partitions = c.measure(), len(c.next) })
-		}
 	}
 	return nil
 }
@@ -181,6 +177,7 @@ func (l *Ledger) consume(ctx context.Context, c *consumer) error {
 func (l *Ledger) write(ctx context.Context, c *consumer, b *Batch, oldest time.Time) error {
 	var done Result
 	var overtaken bool
+	var refused error // for its size
 	begun := time.Now()
 	err := l.retry(ctx, "database", func() (err error) {
 		ctx, cancel := context.WithTimeout(ctx, applyTimeout)
@@ -189,10 +186,16 @@ func (l *Ledger) write(ctx context.Context, c *consumer, b *Batch, oldest time.T
 		if overtaken = errors.Is(err, ErrOvertaken); overtaken {
 			return nil
 		}
+		if b.Len() > 1 && tooLarge(err) {
+			refused, err = err, nil
+		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if refused != nil {
+		return c.halve(b, refused)
 	}
 	l.metrics.apply.Observe(time.Since(begun).Seconds())
 	if overtaken {
@@ -233,6 +236,7 @@ func (l *Ledger) retry(ctx context.Context, of string, attempt func() error) err
 		begun := time.Now()
 		last = attempt()
 		if of == "database" && ctx.Err() == nil {
+			l.wrote(of, last)
 			l.opts.Observe(time.Since(begun), last)
 		}
 		return struct{}{}, last

@@ -32,8 +32,12 @@ type lostRows struct{ *database }
 // judge reports changes that were set aside and don't come again as lost, until ctx ends.
 func (l *Ledger) judge(ctx context.Context) {
 	limit := rate.Sometimes{Interval: 10 * logEvery}
-	for range tick.Every(ctx, judgeEvery) {
+	for range tick.NowAndEvery(ctx, judgeEvery) {
 		lost, pending, err := l.opts.Store.judge(ctx, time.Now())
+		if ctx.Err() != nil {
+			return
+		}
+		l.wrote("rank_lost", err)
 		if err != nil {
 			limit.Do(func() {
 				l.log.Warn("it is not known which changes Redis has lost: the next look is in two seconds", "err", err)

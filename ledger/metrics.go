@@ -28,7 +28,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		rows:      set.Counters("rows_total", "Changes by result: written, repeated (they were there), aside (moved to rank_lost, because Redis does not have them any more), bad (kept in rank_bad).", "result"),
 		bad:       set.Counters("bad_total", "Records that are not changes, by reason.", "reason"),
-		lag:       set.Gauges("lag_records", "Records that the database does not have yet, by partition that this process reads.", "partition"),
+		lag:       set.Gauges("lag_records", "Records that the database does not have yet, by partition that this process reads, each second: also while it does not answer.", "partition"),
 		delay:     set.Histogram("delay_seconds", "Time from the oldest record of a batch, as Kafka has it, until the batch is in the database.", seconds),
 		apply:     set.Histogram("apply_seconds", "Time until a batch was in the database, retries included.", seconds),
 		retries:   set.Counters("retries_total", "Attempts that failed and were repeated, by server: database, kafka.", "of"),

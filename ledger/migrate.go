@@ -144,6 +144,14 @@ func otherTables(err error) error {
 	return err
 }
 
+// tooLarge reports whether the database has refused statements for how much they are at once.
+func tooLarge(err error) bool {
+	p, _ := errors.AsType[*pgconn.PgError](err)
+	m, _ := errors.AsType[*mysql.MySQLError](err)
+	return errors.Is(err, mysql.ErrPktTooLarge) || p != nil && (strings.HasPrefix(p.Code, "54") || p.Code == "53200") ||
+		m != nil && (m.Number == 1153 || m.Number == 1301 || m.Number == 1390)
+}
+
 // prepare makes the tables, or only checks their version.
 func (s schema) prepare(ctx context.Context, check bool) error {
 	if check {

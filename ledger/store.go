@@ -150,7 +150,10 @@ func openMySQL(u *url.URL, login func() *url.Userinfo) (*sql.DB, error) {
 	}
 	conf.Logger = &mysql.NopLogger{} // errors are returned as well
 	conf.InterpolateParams = true    // one round trip a statement, and no limit of 65,535 values
-	conf.ClientFoundRows = false     // rows that stay as they are don't count
+	if !u.Query().Has("maxAllowedPacket") {
+		conf.MaxAllowedPacket = 0 // the server's: it ends a connection that sends more, and an error would not tell why
+	}
+	conf.ClientFoundRows = false // rows that stay as they are don't count
 	if conf.Params == nil {
 		conf.Params = make(map[string]string)
 	}

@@ -200,6 +200,14 @@ func TestLedgerBehindPgBouncer(t *testing.T) {
 	c.becomesReady("ledger")
 }
 
+// A database that answers and takes no writes, as a replica after a failover.
+func TestNotReadyWithAReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t, "postgres")
+	must(t, cli.Run(t.Context(), NewCommand(), []string{"ledger", "migrate", "--database", database}, io.Discard, io.Discard))
+	needy(t, "ledger", "redis://"+testkit.Redis(t), testkit.Kafka(t), "--database", database+"?default_transaction_read_only=on").unready("ledger", "read-only transaction")
+}
+
 // Orders can't be compared with books that do not answer, do not know the user, or have another table.
 func TestNotReadyWithoutBooks(t *testing.T) {
 	t.Parallel()

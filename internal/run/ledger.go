@@ -147,7 +147,7 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 		current := func() time.Time { return l.ledger.Status().CurrentAt }
 		l.reads = reads.New(reads.Config{Store: l.forReads, Current: current, Log: l.log, Registerer: l.registry})
 	}
-	l.needs = health.Needs{cli.ServiceDatabase: l.database.Require(l.settled, l.store.Ping),
+	l.needs = health.Needs{cli.ServiceDatabase: l.database.Require(l.settled, l.writes),
 		cli.ServiceKafka: o.KafkaNeed(doctor.KafkaUse{Group: o.group, Reads: o.Names.Ledger})}
 	l.ready = cli.Readiness(l.needs, nil)
 	cli.RegisterProcess(l.registry, l.ready)
@@ -162,10 +162,18 @@ func (l *ledgerProcess) close() error {
 	return l.store.Close()
 }
 
-// settled returns nil once the database answers and has the tables; until then why not.
+// writes returns nil if the database answers and has taken the last writes.
+func (l *ledgerProcess) writes(ctx context.Context) error {
+	if err := l.ledger.WriteError(); err != nil {
+		return err
+	}
+	return l.store.Ping(ctx)
+}
+
+// settled returns nil once the database answers, takes writes and has the tables; until then why not.
 func (l *ledgerProcess) settled(ctx context.Context) error {
 	if l.ledger.Status().Schema > 0 {
-		return nil
+		return l.writes(ctx)
 	}
 	if err := l.store.Ping(ctx); err != nil {
 		return err
