@@ -126,6 +126,52 @@ func TestCutWhileReading(t *testing.T) {
 	}
 }
 
+// The topic is made again, gets another partition, or a position tells of more than it has: the writer goes on, and what
+// Redis loses then is made up for.
+func TestTopicChanges(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*testing.T, *durableFixture){
+		"made again": func(t *testing.T, d *durableFixture) {
+			testkit.DeleteTopic(t, d.kafka, d.opts.Names.Commands)
+			d.makeCommandTopicFor(t)
+		},
+		"another partition": func(t *testing.T, d *durableFixture) {
+			req := kmsg.NewPtrCreatePartitionsRequest()
+			req.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: d.opts.Names.Commands, Count: 3}}
+			req.TimeoutMillis = 5000
+			resp, err := req.RequestWith(t.Context(), testkit.KafkaClient(t, d.kafka))
+			must(t, err)
+			must(t, kerr.ErrorForCode(resp.Topics[0].ErrorCode))
+		},
+		"position beyond the end": func(t *testing.T, d *durableFixture) {
+			all := d.positions(t)
+			for n, p := range all.Of {
+				must(t, d.client.HSet(t.Context(), d.hash(), n, fmt.Sprintf("%s %d %s", p.Topic, p.Next+1000, p.Healed)).Err())
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := testkit.StartRedis(t, servers.RedisOptions{})
+			d := newDurable(t, r, testkit.Kfake(t).Addr())
+			stop := d.run(t)
+			d.post(t, 20)
+			d.awaitPositions(t)
+			stop()
+			change(t, d)
+			d.fixture = d.restarted(t)
+			d.run(t)
+			d.awaitWhole(t)
+			must(t, d.client.Save(t.Context()).Err())
+			d.post(t, 20)
+			must(t, r.Kill())
+			must(t, r.Restart(t.Context()))
+			d.awaitWhole(t)
+			d.checkOnce(t)
+		})
+	}
+}
+
 // One of three masters of a cluster loses all it has, another one dies: each board has each increment once.
 func TestClusterRewinds(t *testing.T) {
 	t.Parallel()

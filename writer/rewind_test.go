@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/masters"
 	"rankcache/internal/testkit"
@@ -304,6 +305,95 @@ func TestSecondFailoverInRewind(t *testing.T) {
 	d.post(t, 5)
 	d.awaitWhole(t)
 	d.checkOnce(t)
+}
+
+// An address leads to two masters in turns, which have the same boards up to some moment. The one to which it leads in the end
+// gets what the other one was given.
+func TestAlternatingAddress(t *testing.T) {
+	t.Parallel()
+	one := testkit.StartRedis(t, servers.RedisOptions{})
+	other := replicaOf(t, one)
+	d := newDurable(t, one, testkit.Kfake(t).Addr())
+	d.run(t)
+	d.post(t, 10)
+	d.cut(t, other)
+	for _, to := range []*servers.Redis{other, one, other, one, other} {
+		d.at.moveTo(to)
+		must(t, errors.Join(one.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal"), other.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal")))
+		d.post(t, 5)
+	}
+	d.awaitWhole(t)
+	d.post(t, 5)
+	d.awaitWhole(t)
+	d.checkOnce(t)
+	if n := testutil.ToFloat64(d.metrics.rewind.alternating); n == 0 {
+		t.Error("nobody was told")
+	}
+}
+
+// graceOf are tiers with a class of hours whose grace a test sets.
+type graceOf struct {
+	tiers
+	now *atomic.Pointer[rooms.File]
+}
+
+func (g graceOf) File() *rooms.File { return g.now.Load() }
+
+func (g graceOf) set(t *testing.T, grace time.Duration) *rooms.Class {
+	t.Helper()
+	file, err := rooms.Parse(fmt.Appendf(nil, `
+classes:
+  - {name: gift, board: "gift:{zone}:{period}", period: 1h, grace: %v, ops: [incr], durable: true}
+`, grace))
+	must(t, err)
+	g.now.Store(file)
+	return file.Class("gift")
+}
+
+// Commands that arrived in the last millisecond of their period's grace are acknowledged, and lost when it is over: they are
+// applied again, while a new one is late.
+func TestLossAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	master := testkit.StartRedis(t, servers.RedisOptions{})
+	replica := replicaOf(t, master)
+	d := newDurable(t, master, testkit.RealKafka(t)) // which dates records
+	tiers := graceOf{now: new(atomic.Pointer[rooms.File])}
+	kind, end := tiers.set(t, 2*time.Hour), time.Now().UTC().Truncate(time.Hour)
+	board, err := kind.At(map[string]string{"zone": d.zone}, end.Add(-1))
+	must(t, err)
+	d.opts.Tiers = tiers
+	d.Writer, err = New(d.opts)
+	must(t, err)
+	d.board = board.ID
+	d.run(t)
+	post := func(order int) (int, string) {
+		return d.fixture.post(t, fmt.Sprintf(`{"order":"o%d","class":"gift","dims":{"zone":%q},"member":"m%d","op":"incr","delta":1,"at":%d}`, order, d.zone, order%3, end.UnixMilli()-1))
+	}
+	acknowledged := func(n int) {
+		t.Helper()
+		for range n {
+			status, answer := post(d.posts)
+			equal(t, answer, status, 200)
+			d.want[fmt.Sprint("m", d.posts%3)]++
+			d.posts++
+		}
+	}
+	acknowledged(10)
+	d.cut(t, replica)
+	acknowledged(20)
+	tiers.set(t, time.Since(end).Truncate(time.Millisecond))
+	d.awaitPositions(t)
+	must(t, master.Kill())
+	d.at.moveTo(replica)
+	d.awaitWhole(t)
+	status, answer := post(d.posts)
+	checkProblem(t, "a new one", status, answer, httpserve.Problem{Status: 422, Code: "late"})
+	for n := range d.posts {
+		if status, answer = post(n); status != 200 || !strings.Contains(answer, `"duplicate":true`) {
+			t.Fatal(status, answer)
+		}
+	}
+	d.checkSum(t)
 }
 
 // A writer dies somewhere in a rewind, and another one goes on.
