@@ -30,7 +30,7 @@ func TestAppliedChangesAreInAllTables(t *testing.T) {
 				t.Errorf("row (-want +got):\n%s", diff)
 			}
 		}
-		offsets, err := s.Offsets(t.Context(), "topic")
+		offsets, err := s.Offsets(t.Context(), Topic{Name: "topic"})
 		if err != nil || offsets[0] != next {
 			t.Errorf("offsets %v, %v, want %d", offsets, err, next)
 		}

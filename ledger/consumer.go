@@ -31,6 +31,7 @@ type consumer struct {
 	topic   string
 	store   *Store
 	retry   func(ctx context.Context, of string, attempt func() error) error
+	note    func(change func(*Status))
 	metrics *metrics
 	log     *slog.Logger
 	errLog  rate.Sometimes
@@ -50,7 +51,7 @@ func newConsumer(ctx context.Context, l *Ledger) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{ctx: ctx, client: client, topic: l.opts.Topic, store: l.opts.Store, retry: l.retry, metrics: l.metrics, log: l.log,
+	c := &consumer{ctx: ctx, client: client, topic: l.opts.Topic, store: l.opts.Store, retry: l.retry, note: l.note, metrics: l.metrics, log: l.log,
 		errLog: rate.Sometimes{Interval: logEvery}, next: newPlaces(l.metrics.lag), most: MaxBatch}
 	if err := client.Subscribe(c.topic, c.rebalance); err != nil {
 		c.close()
@@ -224,25 +225,70 @@ func (c *consumer) rebalance(ev kafka.Event) error {
 }
 
 // place returns where a partition is to be read on, once Kafka and the database have
-// answered. Records that the topic has no longer are skipped, counted and logged as an
-// error. The error is that the consumer is ended, or of a topic that ends before what was read.
+// answered. Records that the topic has no longer are skipped, and a topic that was made again is read from its beginning: both are counted
+// and logged as an error. The error is that the consumer is ended, or of a topic that ends before what was read.
 func (c *consumer) place(partition int32) (next int64, err error) {
+	topic, err := c.identify()
+	if err != nil {
+		return 0, err
+	}
 	low, high, err := c.watermarks(partition)
 	if err != nil {
 		return 0, err
 	}
+	var met Met
 	err = c.retry(c.ctx, "database", func() (err error) {
-		next, err = c.stored(c.ctx, partition, low)
+		met, err = c.store.Meet(c.ctx, topic, partition, low)
 		return err
 	})
-	if err == nil && next > high { // another ledger may have read what came since Kafka was asked
+	if err != nil {
+		return 0, err
+	}
+	c.tell(met, topic, partition)
+	if met.Next > high { // another ledger may have read what came since Kafka was asked
 		_, high, err = c.watermarks(partition)
 	}
-	if err == nil && next > high {
+	if err == nil && met.Next > high {
 		err = fmt.Errorf("%w: partition %d of %s ends at offset %d, the ledger has read up to %d: if the topic was made again on purpose, give it another name",
-			ErrTopic, partition, c.topic, high, next)
+			ErrTopic, partition, c.topic, high, met.Next)
 	}
-	return next, err
+	return met.Next, err
+}
+
+// identify asks Kafka which topic has the name now.
+func (c *consumer) identify() (Topic, error) {
+	topic := Topic{Name: c.topic}
+	err := c.retry(c.ctx, "kafka", func() (err error) {
+		topic, err = topicNow(c.ctx, c.client.Admin, c.topic)
+		return err
+	})
+	c.next.of(topic)
+	return topic, err
+}
+
+// topicNow asks Kafka which topic has a name now.
+func topicNow(ctx context.Context, admin kafka.Admin, name string) (Topic, error) {
+	ctx, cancel := context.WithTimeout(ctx, offsetsTime)
+	defer cancel()
+	id, err := admin.TopicID(ctx, name)
+	if id == kafka.NoTopicID {
+		id = ""
+	}
+	return Topic{name, id}, err
+}
+
+// tell counts and logs what is not read.
+func (c *consumer) tell(met Met, topic Topic, partition int32) {
+	switch log := c.log.With("topic", topic.Name, "partition", partition, "from", met.Was, "to", met.Next); {
+	case met.Other:
+		c.metrics.replaced.Inc()
+		c.note(func(s *Status) { s.Replaced++ })
+		log.Error("the topic was deleted and made again: what the ledger had not read of the former one is not in it, compare the boards with Redis; the new one is read from its beginning", "id", topic.ID)
+	case met.Next != met.Was:
+		c.metrics.gaps.Add(float64(met.Next - met.Was))
+		c.note(func(s *Status) { s.Skipped += met.Next - met.Was })
+		log.Error("records are gone from the topic before they were read: compare the boards with Redis")
+	}
 }
 
 // watermarks asks Kafka for the first offset of a partition, and that behind its last record.
@@ -256,23 +302,3 @@ func (c *consumer) watermarks(partition int32) (low, high int64, err error) {
 
 // ErrTopic reports a topic that is not the one that was read.
 var ErrTopic = errors.New("not the topic that the ledger has read")
-
-func (c *consumer) stored(ctx context.Context, partition int32, low int64) (int64, error) {
-	if err := c.store.Begin(ctx, c.topic, partition, low); err != nil {
-		return 0, err
-	}
-	offsets, err := c.store.Offsets(ctx, c.topic)
-	if err != nil {
-		return 0, err
-	}
-	next := offsets[partition]
-	if next >= low {
-		return next, nil
-	}
-	if err := c.store.Skip(ctx, c.topic, partition, Span{First: next, Next: low}); err != nil {
-		return 0, err
-	}
-	c.metrics.gaps.Add(float64(low - next))
-	c.log.Error("records are gone from the topic before they were read: compare the boards with Redis", "topic", c.topic, "partition", partition, "from", next, "to", low)
-	return low, nil
-}

@@ -247,8 +247,8 @@ func TestRecordsThatAreGone(t *testing.T) {
 	deleteRecords(t, broker.Addr(), topic, 20)
 	l, _ := start(t, s, broker.Addr(), topic, "g")
 	await(t, s, 20)
-	if n := testutil.ToFloat64(l.metrics.gaps); n != 10 {
-		t.Errorf("%v offsets skipped, want 10", n)
+	if n := testutil.ToFloat64(l.metrics.gaps); n != 10 || l.Status().Skipped != 10 {
+		t.Errorf("%v offsets skipped, want 10; %+v", n, l.Status())
 	}
 	p, err := s.Prove(t.Context(), h[0].board)
 	if err != nil || p.Proved || p.Missing != 10 || p.Rows != 20 || p.State.Seq != 30 || p.Sum == h[0].sum {

@@ -64,6 +64,5 @@ func (c *current) index(ctx context.Context) error {
 func (c *current) reached(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, currentTime)
 	defer cancel()
-	topic := c.ledger.opts.Topic
-	return positions{ctx, c.client.Admin}.wait(topic, "the ledger", func(map[int32]int64) (map[int32]int64, error) { return c.ledger.opts.Store.Offsets(ctx, topic) })
+	return positions{ctx, c.client.Admin}.written(c.ledger.opts.Topic, c.ledger.opts.Store)
 }

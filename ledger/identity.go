@@ -27,7 +27,7 @@ func (s offsets) ID(ctx context.Context) (int64, error) {
 	if err := s.Begin(ctx, databaseTopic, 0, rand.Int64()); err != nil {
 		return 0, err
 	}
-	next, err := s.Offsets(ctx, databaseTopic)
+	next, err := s.Offsets(ctx, Topic{Name: databaseTopic})
 	return next[0], err
 }
 

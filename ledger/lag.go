@@ -20,9 +20,11 @@ const measureEvery = time.Second
 
 // places are the offsets that the database has of the assigned partitions. One goroutine changes them.
 type places struct {
-	mu   sync.Mutex // no server is called with it held
-	next map[int32]int64
-	lag  *prometheus.GaugeVec
+	mu    sync.Mutex // no server is called with it held
+	next  map[int32]int64
+	topic Topic // of them
+	other bool  // the topic has been made again since
+	lag   *prometheus.GaugeVec
 }
 
 func newPlaces(lag *prometheus.GaugeVec) *places {
@@ -49,6 +51,27 @@ func (p *places) drop(partition int32) {
 	p.lag.DeleteLabelValues(strconv.Itoa(int(partition)))
 }
 
+// of notes of which topic the offsets are from now on.
+func (p *places) of(topic Topic) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.topic, p.other = topic, false
+}
+
+// look notes which topic there is now.
+func (p *places) look(now Topic) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.other = p.topic.ID != "" && now.ID != "" && now.ID != p.topic.ID
+}
+
+// replaced reports whether the topic was made again.
+func (p *places) replaced() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.other
+}
+
 func (p *places) all() map[int32]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,6 +96,10 @@ func (p *places) behind(ends map[int32]int64) (records int64, partitions int) {
 func (l *Ledger) measure(ctx context.Context, c *consumer) {
 	limit := rate.Sometimes{Interval: 10 * logEvery}
 	for range tick.Every(ctx, measureEvery) {
+		topic, err := topicNow(ctx, c.client.Admin, c.topic)
+		if err == nil {
+			c.next.look(topic)
+		}
 		ends, err := c.ends(ctx)
 		if err != nil && ctx.Err() == nil {
 			limit.Do(func() {

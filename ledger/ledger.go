@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,6 +69,8 @@ type Status struct {
 	Lost       int64     `json:"lost"`       // by Redis, and not applied again in time, since the start
 	Pending    int       `json:"pending"`    // set aside, and may be applied again, of all ledgers
 	Bad        int64     `json:"bad"`        // kept in rank_bad since the start
+	Skipped    int64     `json:"skipped"`    // offsets that Kafka removed before they were read, since the start
+	Replaced   int       `json:"replaced"`   // partitions whose topic was deleted and made again, since the start
 	WrittenAt  time.Time `json:"written_at"` // last batch
 	Waiting    string    `json:"waiting"`    // for what, "" if for nothing: database, kafka
 	// CurrentAt is when the database was last known to have all that the topic has; zero
@@ -160,6 +164,11 @@ func (l *Ledger) prepare(ctx context.Context) error {
 // consume writes batch after batch.
 func (l *Ledger) consume(ctx context.Context, c *consumer) error {
 	for ctx.Err() == nil {
+		if c.next.replaced() {
+			if err := c.seek(slices.Collect(maps.Keys(c.next.all()))...); err != nil {
+				return err
+			}
+		}
 		b, oldest, err := c.batch()
 		if err != nil {
 			return err

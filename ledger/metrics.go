@@ -15,6 +15,7 @@ type metrics struct {
 	retries   *prometheus.CounterVec // by the server that failed
 	overtaken prometheus.Counter
 	gaps      prometheus.Counter
+	replaced  prometheus.Counter
 	removed   prometheus.Counter
 	reborn    prometheus.Counter
 	pending   prometheus.Gauge
@@ -34,6 +35,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		retries:   set.Counters("retries_total", "Attempts that failed and were repeated, by server: database, kafka.", "of"),
 		overtaken: set.Counter("overtaken_total", "Batches that were rolled back because the database's offsets were ahead: another consumer is active, or the answer of a commit was lost."),
 		gaps:      set.Counter("skipped_offsets_total", "Offsets that Kafka removed before they were read: the topic's retention is shorter than the database was away."),
+		replaced:  set.Counter("replaced_partitions_total", "Partitions whose topic was deleted and made again: what the ledger had not read of the former one is not in it, the new one is read from its beginning."),
 		removed:   set.Counter("removed_total", "Rows of rank_log that were removed by --ledger-keep."),
 		reborn:    set.Counter("reborn_boards_total", "Boards that began again with their first change: their keys had expired, or were deleted."),
 		pending:   set.Gauge("pending", "Changes that Redis does not have any more and that may be applied again. All ledgers of a database show the same."),

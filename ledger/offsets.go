@@ -15,10 +15,17 @@ var ErrOvertaken = errors.New("the batch's offsets are not those of the database
 // offsets are the next records to read.
 type offsets struct{ *database }
 
-// Offsets returns where each partition of a topic is to be read on.
-func (s offsets) Offsets(ctx context.Context, topic string) (next map[int32]int64, err error) {
+// Topic names a topic. ID is another one once the topic was deleted and made again; "" if it is not known.
+type Topic struct{ Name, ID string }
+
+// Offsets returns where each partition of a topic is to be read on. Those that are known to be of another topic of its name are left
+// out.
+func (s offsets) Offsets(ctx context.Context, topic Topic) (next map[int32]int64, err error) {
 	next = make(map[int32]int64)
-	q := s.d.query("SELECT part, next FROM rank_offset WHERE topic = ").arg(topic)
+	q := s.d.query("SELECT part, next FROM rank_offset WHERE topic = ").arg(topic.Name)
+	if topic.ID != "" {
+		q.add(" AND topic_id IN ('', ").arg(topic.ID).add(")")
+	}
 	rows, err := s.db.QueryContext(ctx, q.text.String(), q.args...)
 	if err != nil {
 		return nil, err
@@ -47,12 +54,41 @@ func (s offsets) Begin(ctx context.Context, topic string, partition int32, offse
 	})
 }
 
-// Skip moves a partition from an offset, whose records the topic no longer has, on to
-// another.
-func (s offsets) Skip(ctx context.Context, topic string, partition int32, span Span) error {
-	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		return advance(t, topic, map[int32]Span{partition: span})
+// Met is what [offsets.Meet] has found.
+type Met struct {
+	Next  int64 // where the partition is to be read on
+	Was   int64 // before: of another topic, or of records that are gone from this one
+	Other bool  // the topic was made again
+}
+
+// Meet returns where a partition is to be read on that has records from first on, and keeps it. What the topic has no longer is
+// skipped; one that was made again is read from its first record.
+func (s offsets) Meet(ctx context.Context, topic Topic, partition int32, first int64) (m Met, err error) {
+	if err := s.Begin(ctx, topic.Name, partition, first); err != nil {
+		return m, err
+	}
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		var id string
+		of := func(q *query) *query {
+			return q.add(" WHERE topic = ").arg(topic.Name).add(" AND part = ").arg(partition)
+		}
+		err := of(t.d.query("SELECT next, topic_id FROM rank_offset")).add(" FOR UPDATE").each(t, func(row *sql.Rows) error { return row.Scan(&m.Was, &id) })
+		if err != nil {
+			return err
+		}
+		if m.Next = max(m.Was, first); topic.ID == "" {
+			topic.ID = id
+		}
+		if m.Other = id != "" && id != topic.ID; m.Other {
+			m.Next = first
+		}
+		if m.Next == m.Was && id == topic.ID {
+			return nil
+		}
+		_, err = of(t.d.query("UPDATE rank_offset SET next = ").arg(m.Next).add(", topic_id = ").arg(topic.ID)).exec(t)
+		return err
 	})
+	return m, err
 }
 
 // advance moves the offsets on, and locks them until the transaction ends. The error is

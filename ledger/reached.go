@@ -40,13 +40,25 @@ func Reached(ctx context.Context, client *kafka.Consumer, store *Store, feed Fee
 	}); err != nil {
 		return err
 	}
-	return at.wait(feed.Ledger, "the ledger", func(map[int32]int64) (map[int32]int64, error) { return store.Offsets(ctx, feed.Ledger) })
+	return at.written(feed.Ledger, store)
 }
 
 // positions reads offsets while a call lasts.
 type positions struct {
 	ctx   context.Context
 	admin kafka.Admin
+}
+
+// written returns once the database has all of a topic that is there now.
+func (p positions) written(topic string, store *Store) error {
+	of, err := topicNow(p.ctx, p.admin, topic)
+	if kafka.Code(err) == kafka.ErrUnknownTopicOrPart {
+		return nil // nothing was written yet
+	}
+	if err != nil {
+		return err
+	}
+	return p.wait(topic, "the ledger", func(map[int32]int64) (map[int32]int64, error) { return store.Offsets(p.ctx, of) })
 }
 
 // wait returns once all of a topic that is there now was read.

@@ -20,7 +20,7 @@ const (
 
 // Ledger returns the checks of the ledger's topic, and of how far the ledger is behind it. placed
 // returns the next record of each partition that the database has.
-func (k *Kafka) Ledger(placed func(context.Context) (map[int32]int64, error)) []Check {
+func (k *Kafka) Ledger(placed func(ctx context.Context, topicID string) (map[int32]int64, error)) []Check {
 	return []Check{
 		{checkLedgerTopic, []string{CheckKafka}, k.ledgerTopic},
 		{"ledger-lag", []string{checkLedgerTopic, CheckDatabase}, func(ctx context.Context) Verdict { return k.ledgerLag(ctx, placed) }},
@@ -70,7 +70,7 @@ func judgeLedgerTopic(t topic, partitions int) Verdict {
 	return okf("%d partitions, changes are kept for %v", partitions, kept)
 }
 
-func (k *Kafka) ledgerLag(ctx context.Context, placed func(context.Context) (map[int32]int64, error)) Verdict {
+func (k *Kafka) ledgerLag(ctx context.Context, placed func(ctx context.Context, topicID string) (map[int32]int64, error)) Verdict {
 	found, err := k.describe(ctx, k.names.Ledger)
 	if err != nil {
 		return Verdict{Fail, k.explain(err)}
@@ -79,7 +79,7 @@ func (k *Kafka) ledgerLag(ctx context.Context, placed func(context.Context) (map
 	if err != nil {
 		return Verdict{Fail, k.explain(err)}
 	}
-	next, err := placed(ctx)
+	next, err := placed(ctx, found.TopicID.String())
 	if err != nil {
 		return warnf("the ledger's offsets in the topic are unknown: %s", explain(err))
 	}

@@ -72,6 +72,9 @@ func (a Admin) describe(ctx context.Context, names []string, rights bool) ([]Top
 	return answer.TopicDescriptions, err
 }
 
+// NoTopicID is the id of all topics of a broker that gives them none.
+const NoTopicID = "AAAAAAAAAAAAAAAAAAAAAA"
+
 // TopicID returns the id of a topic: another one if it was deleted and made again. Brokers before 2.8
 // have none, and give every topic the same.
 func (a Admin) TopicID(ctx context.Context, topic string) (string, error) {

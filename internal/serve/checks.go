@@ -104,7 +104,9 @@ func (t *targets) ledgerChecks() []doctor.Check {
 	if t.store == nil {
 		return nil
 	}
-	placed := func(ctx context.Context) (map[int32]int64, error) { return t.store.Offsets(ctx, t.Names.Ledger) }
+	placed := func(ctx context.Context, id string) (map[int32]int64, error) {
+		return t.store.Offsets(ctx, ledger.Topic{Name: t.Names.Ledger, ID: id})
+	}
 	return append(doctor.Database{Store: t.store, Postgres: t.store.Kind() == "postgres"}.Checks(), t.kafka.Ledger(placed)...)
 }
 
