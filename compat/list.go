@@ -124,7 +124,7 @@ func (r *listRequest) check(kind *rooms.Class) error {
 	case *r.Limit < 1 || *r.Limit > most:
 		return badField("limit", "is %d, want 1 to %d", *r.Limit, most)
 	case r.Order != 0 && r.Order != 1:
-		return badField("order_type", "is %d, want 0 (best is the highest score) or 1", r.Order)
+		return badField("order_type", "is %d, want 0 (the best first) or 1 (the lowest score first)", r.Order)
 	case slices.ContainsFunc(r.Ext, func(s string) bool { return s != "" }):
 		return unsupported("ext_json", "nothing is known of its content: leave it empty")
 	case len(r.Groups) > maxGroups:
@@ -219,7 +219,10 @@ func locked(life rankcache.Life, p class.Period, now time.Time) string {
 
 // query returns how the request reads a board.
 func (r *listRequest) query(board rankcache.BoardID) rankcache.Query {
-	q := rankcache.Query{Board: board, Order: rankcache.Direction(r.Order)}
+	q := rankcache.Query{Board: board}
+	if r.Order == 1 {
+		q.Order = rankcache.LowestFirst
+	}
 	if r.NoCache {
 		q.MaxAge = time.Nanosecond // no copy is so young: Redis answers
 	}
