@@ -217,12 +217,17 @@ func locked(life rankcache.Life, p class.Period, now time.Time) string {
 	return "nolock"
 }
 
+// direction returns which end of a board comes first.
+func (r *listRequest) direction() rankcache.Direction {
+	if r.Order == 1 {
+		return rankcache.LowestFirst
+	}
+	return rankcache.Descending
+}
+
 // query returns how the request reads a board.
 func (r *listRequest) query(board rankcache.BoardID) rankcache.Query {
-	q := rankcache.Query{Board: board}
-	if r.Order == 1 {
-		q.Order = rankcache.LowestFirst
-	}
+	q := rankcache.Query{Board: board, Order: r.direction()}
 	if r.NoCache {
 		q.MaxAge = time.Nanosecond // no copy is so young: Redis answers
 	}
@@ -313,7 +318,7 @@ func (h lists) addTrend(ctx context.Context, r *listRequest, board class.Board, 
 	if err != nil { // of the first period that there is
 		return
 	}
-	q := rankcache.Query{Board: before.ID, Order: rankcache.Direction(r.Order), Members: members, Uncounted: true, RanksOnly: true}
+	q := rankcache.Query{Board: before.ID, Order: r.direction(), Members: members, Uncounted: true, RanksOnly: true}
 	ranks, _, err := h.cfg.Reader.FormerRanks(ctx, &q, now)
 	if err != nil {
 		return
