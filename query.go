@@ -15,7 +15,9 @@ type Query struct {
 	Board BoardID
 	// Room is the live room of the caller, "" for none: it decides together with the board
 	// where that is read.
-	Room  string
+	Room string
+	// Order is Descending or Ascending. A sidecar's Reader takes the others, too, and sets it to one of
+	// these.
 	Order Direction
 
 	// Start is the 0-based index of the first row, Limit the most rows; 0: none.

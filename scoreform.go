@@ -55,6 +55,25 @@ func (f ScoreForm) Better(raw float64, dir Direction) (bound float64, included b
 	return whole + 1, true
 }
 
+// Direction returns in which direction raw scores are read: Descending or Ascending.
+func (f ScoreForm) Direction(d Direction) Direction {
+	switch {
+	case d < HighestFirst:
+		return d
+	case (d == LowestFirst) == f.Lowest():
+		return Descending
+	}
+	return Ascending
+}
+
+// Named returns which shown score comes first in a direction: HighestFirst or LowestFirst.
+func (f ScoreForm) Named(d Direction) Direction {
+	if (f.Direction(d) == Ascending) == f.Lowest() {
+		return HighestFirst
+	}
+	return LowestFirst
+}
+
 // FormOf returns the form that shows a raw score as another number, that of fewest bits if several
 // do; false if none does.
 func FormOf(raw, shown float64) (ScoreForm, bool) {

@@ -31,16 +31,19 @@ func (s *Standing) Found() bool { return s.Rank > 0 || s.Trimmed }
 // Direction decides which end of a board comes first.
 type Direction uint8
 
-// Descending sorts as ZREVRANGE does: by score, then by the member's bytes, both
-// falling. Ascending sorts as ZRANGE does.
+// Descending sorts as ZREVRANGE does: by raw score, then by the member's bytes, both
+// falling, so that the best comes first. Ascending sorts as ZRANGE does. The others name which
+// shown score comes first: [ScoreForm.Direction] tells which of the former that is.
 const (
 	Descending Direction = iota
 	Ascending
+	HighestFirst
+	LowestFirst
 )
 
 // String returns the direction as it is written in requests: "desc" or "asc".
 func (d Direction) String() string {
-	if d == Ascending {
+	if d == Ascending || d == LowestFirst {
 		return "asc"
 	}
 	return "desc"

@@ -124,7 +124,7 @@ func (r *listRequest) check(kind *rooms.Class) error {
 	case *r.Limit < 1 || *r.Limit > most:
 		return badField("limit", "is %d, want 1 to %d", *r.Limit, most)
 	case r.Order != 0 && r.Order != 1:
-		return badField("order_type", "is %d, want 0 (best is the highest score) or 1", r.Order)
+		return badField("order_type", "is %d, want 0 (the best first) or 1 (the lowest score first)", r.Order)
 	case slices.ContainsFunc(r.Ext, func(s string) bool { return s != "" }):
 		return unsupported("ext_json", "nothing is known of its content: leave it empty")
 	case len(r.Groups) > maxGroups:
@@ -217,9 +217,17 @@ func locked(life rankcache.Life, p class.Period, now time.Time) string {
 	return "nolock"
 }
 
+// direction returns which end of a board comes first.
+func (r *listRequest) direction() rankcache.Direction {
+	if r.Order == 1 {
+		return rankcache.LowestFirst
+	}
+	return rankcache.Descending
+}
+
 // query returns how the request reads a board.
 func (r *listRequest) query(board rankcache.BoardID) rankcache.Query {
-	q := rankcache.Query{Board: board, Order: rankcache.Direction(r.Order)}
+	q := rankcache.Query{Board: board, Order: r.direction()}
 	if r.NoCache {
 		q.MaxAge = time.Nanosecond // no copy is so young: Redis answers
 	}
@@ -310,7 +318,7 @@ func (h lists) addTrend(ctx context.Context, r *listRequest, board class.Board, 
 	if err != nil { // of the first period that there is
 		return
 	}
-	q := rankcache.Query{Board: before.ID, Order: rankcache.Direction(r.Order), Members: members, Uncounted: true, RanksOnly: true}
+	q := rankcache.Query{Board: before.ID, Order: r.direction(), Members: members, Uncounted: true, RanksOnly: true}
 	ranks, _, err := h.cfg.Reader.FormerRanks(ctx, &q, now)
 	if err != nil {
 		return

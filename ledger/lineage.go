@@ -82,14 +82,15 @@ func (r runsOf) continues(first, place *wire.Update, of []*wire.Update) bool {
 			before = u
 		}
 	}
-	sum, score := place.Sum, 0.0
+	sum, score, form := place.Sum, 0.0, first.Form
 	if before != nil && !before.Op.Removes() {
-		sum, score = sum-wire.Hash(before.Member, before.Score), first.Form.Shown(before.Score)
+		form |= before.Form // that of a score of 0 tells nothing
+		sum, score = sum-wire.Hash(before.Member, before.Score), form.Shown(before.Score)
 	}
 	if !first.Op.Removes() {
 		sum += wire.Hash(first.Member, first.Score)
 	}
-	follows := first.Op != wire.OpIncr || first.Form.Shown(first.Score) == score+first.Delta
+	follows := first.Op != wire.OpIncr || form.Shown(first.Score) == score+first.Delta
 	return follows && place.HasSum && first.HasSum && sum&wire.SumMask == first.Sum
 }
 

@@ -60,7 +60,7 @@ type Class struct {
 	Orders time.Duration // order life
 	Ties   Ties
 	// Form is how scores are shown: as integers with ties of first or last, which have the
-	// tie-break in the fraction.
+	// tie-break in the fraction; negated with order asc.
 	Form rankcache.ScoreForm
 	Ops  []wire.Op
 	Mode Mode
@@ -88,7 +88,7 @@ type Class struct {
 }
 
 // classText is what a [class.Class] is made from, as it is written.
-type classText struct{ name, board, period, tz, score string }
+type classText struct{ name, board, period, tz, score, order string }
 
 func readClass(n *yaml.Node, source string, calendar NewCalendar) (*Class, error) {
 	c := &Class{source: source, Grace: 5 * time.Second, Keep: keepUnset, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
@@ -110,6 +110,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"orders":       duration(&c.Orders, minOrders, maxOrders),
 		"ties":         oneOf(&c.Ties, TiesMember, TiesFirst, TiesLast),
 		"score":        oneOf(&text.score, "number", "integer"),
+		"order":        oneOf(&text.order, "desc", "asc"),
 		"ops":          func(n *yaml.Node) error { c.Ops = []wire.Op{}; return each(n, c.addOp) },
 		"mode":         c.readMode,
 		"dims":         c.readDims,
@@ -149,6 +150,9 @@ func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	c.Keep = max(c.Keep, 0)
 	if text.score == "integer" || c.Ties != TiesMember {
 		c.Form = rankcache.ScoreInteger
+	}
+	if text.order == "asc" {
+		c.Form |= rankcache.ScoreLowest
 	}
 	if c.Ops == nil {
 		c.Ops = []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
@@ -272,9 +276,12 @@ func (g *Guard) readChanges(n *yaml.Node) error {
 	return nil
 }
 
-func (c *Class) lasting() [5]string {
+// Order is the direction in which the best score that is shown comes first.
+func (c *Class) Order() rankcache.Direction { return c.Form.Named(rankcache.Descending) }
+
+func (c *Class) lasting() [6]string {
 	feeds := slices.Sorted(slices.Values(c.Feeds))
-	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Zone(), string(c.Ties), strings.Join(feeds, ", ")}
+	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", ")}
 }
 
 func (c *Class) wrong(err error) error {

@@ -127,6 +127,9 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("grace: 2h", "keep: 1h"), "line 2: class a: grace 2h0m0s is longer than keep"},
 		{a("ties: random"), "line 4: \"random\": want one of [member first last]"},
 		{a("ties: first", "score: number"), "line 2: class a: ties: first keeps the tie-break in the fraction"},
+		{a("order: ascending"), "line 4: \"ascending\": want one of [desc asc]"},
+		{a("order: 1"), "line 4: want a string in quotes"},
+		{a("order: [asc]"), "line 4: want"},
 		{a("ops: []"), "line 2: class a: ops: want at least one"},
 		{a("ops: [incr, incr]"), "line 4: op incr twice"},
 		{a("ops: [add]"), "line 4: "},
@@ -181,6 +184,9 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a(onlyIncr, "feeds: [b]") + b("grace: 4s"), "class a: feeds b: its grace is 4s"},
 		{a(onlyIncr, "feeds: [b]", "orders: 2h") + b(), "class a: feeds b: its orders are 1h0m0s"},
 		{a(onlyIncr, "feeds: [b]") + b("ties: last"), "class a: feeds b: its scores are integers"},
+		{a(onlyIncr, "feeds: [b]", "order: asc") + b(), "class a: feeds b: its order is desc, that of this class asc: want the same"},
+		{a(onlyIncr, "feeds: [b]") + b("order: asc"), "class a: feeds b: its order is asc, that of this class desc: want the same"},
+		{a(onlyIncr, "feeds: [b]", "order: asc") + b("order: asc", "score: integer"), "class a: feeds b: its scores are integers"},
 		{a(onlyIncr, "feeds: [b]") + entry("b", "b:{app}:{period}", "period: day"), "class a: feeds b: its dimension app is none of this class"},
 		{a(onlyIncr, "feeds: [b]") + entry("b", "b:{period}", "period: 1h"), "class a: feeds b: its period is 1h, that of this class day"},
 		{entry("a", "a:{period}", "period: week", onlyIncr, "feeds: [b]") + entry("b", "b:{period}", "period: month"), "class a: feeds b: its period is month, that of this class week"},
@@ -276,6 +282,7 @@ func TestCheckChange(t *testing.T) {
 		{parse("period: 2h", "feeds: [b]"), `feeds can't change from "b, c" to "b"`},
 		{parse("period: 2h", "tz: Asia/Tokyo"), `tz can't change from "UTC" to "Asia/Tokyo"`},
 		{parse("period: 2h", "feeds: [b, c]", "ties: first"), `ties can't change from "member" to "first"`},
+		{parse("period: 2h", "order: asc"), `order can't change from "desc" to "asc"`},
 	} {
 		if err := c.file.CheckChange(old); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)

@@ -210,7 +210,9 @@ func checkFed(c, fed *Class) error {
 		return fmt.Errorf("its grace is %v, that of this class %v: want at least that", fed.Grace, c.Grace)
 	case fed.Orders < c.Orders:
 		return fmt.Errorf("its orders are %v, those of this class %v: want at least that", fed.Orders, c.Orders)
-	case fed.Form != c.Form && fed.Form == rankcache.ScoreInteger:
+	case fed.Order() != c.Order():
+		return fmt.Errorf("its order is %s, that of this class %s: want the same", fed.Order(), c.Order())
+	case fed.Form.Integer() && !c.Form.Integer():
 		return fmt.Errorf("its scores are integers, but those of this class are not: want score: integer here")
 	}
 	return nil

@@ -222,8 +222,8 @@ func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 }
 
 // CheckChange returns an error if a class of the file differs from the one of the same
-// name in old in what can't change while boards of it live: board, period, tz, ties
-// and feeds.
+// name in old in what can't change while boards of it live: board, period, tz, ties,
+// order and feeds.
 func (f *File) CheckChange(old *File) error {
 	for _, c := range f.Classes {
 		before := old.Class(c.Name())
@@ -231,7 +231,7 @@ func (f *File) CheckChange(old *File) error {
 			continue
 		}
 		then, now := before.lasting(), c.lasting()
-		for i, key := range [...]string{"board", "period", "tz", "ties", "feeds"} {
+		for i, key := range [...]string{"board", "period", "tz", "ties", "order", "feeds"} {
 			if then[i] != now[i] {
 				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, then[i], now[i]))
 			}

@@ -46,7 +46,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	return &Reader{tiers: cfg.Tiers, check: cfg.CheckBoard, boards: cfg.Boards, hot: cfg.Hot, profiles: cfg.Profiles, flights: flights, waits: waits}, nil
 }
 
-// Read implements [rankcache.Reader]. It sets the queries' Form. What Redis has to answer
+// Read implements [rankcache.Reader]. It sets the queries' Form and Order. What Redis has to answer
 // of several queries is asked in one call.
 //
 // Beside the page of a hot board, and beside a plain page of Redis ([rankcache.Query.Plain]),
@@ -145,6 +145,7 @@ func (r *Reader) readCopy(ctx context.Context, qs []rankcache.Query, as []rankca
 	tiers := r.tiers()
 	var mode rooms.Mode
 	mode, q.Form = tiers.Of(q.Board, q.Room)
+	q.Order = q.Form.Direction(q.Order)
 	bypassed := tiers.Bypassed(q.Board)
 	a.Fail(rankcache.ErrNotKept)
 	var board Board

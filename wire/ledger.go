@@ -35,7 +35,7 @@ func AppendLedgerUpdate(dst []byte, u *LedgerUpdate) []byte {
 	if shown != u.Score && !u.Op.Removes() {
 		version = 3
 	}
-	dst = u.append(dst, version, shown, u.Seq != 0)
+	dst = u.append(dst, version, shown, u.Delta, u.Seq != 0)
 	if u.Class == "" {
 		return dst
 	}

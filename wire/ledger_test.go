@@ -21,6 +21,15 @@ var goldenLedger = []LedgerUpdate{
 	{Update: goldenUpdates[5], Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
 	{Update: tied(10, 3, false), Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
 	{Update: tied(-7, 917, true)},
+	{Update: lowest(72500, 3), Class: "laps", Dims: map[string]string{}},
+}
+
+// lowest is an update of a board on which the lowest score is the best, and the first comer before others.
+func lowest(score float64, reach uint64) Update {
+	u := goldenUpdates[0]
+	u.Form = rankcache.ScoreInteger | rankcache.ScoreLowest
+	u.Score = TieScore(u.Form.Raw(score), reach, false)
+	return u
 }
 
 // tied is an update of a board that ranks ties, whose member came to a score at a seq.

@@ -74,7 +74,7 @@ type Update struct {
 	Member  string
 	Op      Op
 	Form    rankcache.ScoreForm // how Score is shown, where it is known
-	Delta   float64             // the amount that an incr added
+	Delta   float64             // the amount that an incr added to the score that is shown
 	Score   float64             // the member's raw score after the change; unused by delete and trim
 	Seq     uint64              // the board's count of applied changes, this one included
 	Run     uint64              // the life of the board in which Seq counts; 0 with Seq 0
@@ -86,19 +86,21 @@ type Update struct {
 }
 
 // AppendUpdate appends u in the wire form of the boards' topics (JSON, version 2), which has the
-// raw score, and returns the longer slice. [DecodeUpdate] reads a valid u back unchanged, but
-// for its Form.
-func AppendUpdate(dst []byte, u *Update) []byte { return u.append(dst, 2, u.Score, false) }
+// raw score and delta, and returns the longer slice. [DecodeUpdate] reads them back as those of a
+// board whose scores are shown as they are, and all else of a valid u unchanged.
+func AppendUpdate(dst []byte, u *Update) []byte {
+	return u.append(dst, 2, u.Score, u.Form.Raw(u.Delta), false)
+}
 
 // AppendShownUpdate is [AppendUpdate] for those who have posted the change: score is the one
 // that is shown, and raw stands beside it where it is another.
 func AppendShownUpdate(dst []byte, u *Update) []byte {
 	shown := u.Form.Shown(u.Score)
-	return u.append(dst, 2, shown, shown != u.Score)
+	return u.append(dst, 2, shown, u.Delta, shown != u.Score)
 }
 
-// append appends u with a score, and the raw one if it is wanted.
-func (u *Update) append(dst []byte, version byte, score float64, raw bool) []byte {
+// append appends u with a score and a delta, and the raw score if it is wanted.
+func (u *Update) append(dst []byte, version byte, score, delta float64, raw bool) []byte {
 	dst = append(append(append(dst, `{"v":`...), '0'+version), `,"board":`...)
 	dst = AppendString(dst, string(u.Board))
 	dst = append(dst, `,"member":`...)
@@ -107,7 +109,7 @@ func (u *Update) append(dst []byte, version byte, score float64, raw bool) []byt
 	dst = append(dst, u.Op.String()...)
 	dst = append(dst, '"')
 	if u.Op == OpIncr {
-		dst = AppendScore(append(dst, `,"delta":`...), u.Delta)
+		dst = AppendScore(append(dst, `,"delta":`...), delta)
 	}
 	if !u.Op.Removes() {
 		dst = AppendScore(append(dst, `,"score":`...), score)

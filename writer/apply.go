@@ -302,7 +302,6 @@ func (a *applier) finish(j *job, reply string, err error) error {
 	j.need = needNothing
 	if err == nil {
 		j.Outcome, j.need, err = outcome(j.Command, reply)
-		j.Update.Form = j.rules.form()
 	}
 	if err == nil && j.need == needBuckets {
 		err = a.buckets.note(j.Board, reply[1:])

@@ -25,10 +25,14 @@ type Command struct {
 	Room    string            // may be empty; its mode applies as well as the board's
 	Member  string
 	Op      wire.Op
-	Number  float64 // the delta of an incr, the score of a set
-	OrderID string  // the caller's idempotency key
-	At      int64   // Unix milliseconds
+	Number  float64             // the delta of an incr, the score of a set
+	Form    rankcache.ScoreForm // of the board, in which the number is given
+	OrderID string              // the caller's idempotency key
+	At      int64               // Unix milliseconds
 }
+
+// raw is the command's number as Redis takes it.
+func (c *Command) raw() float64 { return c.Form.Raw(c.Number) }
 
 // Refusal is the reason why a command is not applied. Reason is one of a few fixed
 // words, usable as a metric label; those from "board" to "at" name a field of the command, "field" is one that should not be there.

@@ -78,8 +78,8 @@ func (m *metrics) note(j *job, now time.Time) {
 		return
 	}
 	m.trims.Add(float64(len(j.Trims)))
-	if j.rules.features().Guard && j.Op == wire.OpIncr && j.Number > 0 {
-		m.gains.note(j.Board, j.Member, j.Number, now)
+	if j.rules.features().Guard && j.Op == wire.OpIncr && j.raw() > 0 {
+		m.gains.note(j.Board, j.Member, j.raw(), now)
 	}
 	if j.Op != wire.OpDelete && j.rules.features().Ties && j.Update.Seq >= wire.TieLimit(j.Update.Score) {
 		m.ties.Inc()

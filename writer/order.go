@@ -29,13 +29,13 @@ const (
 )
 
 // mark returns the fields of c that a repeat must have in common with it.
-func mark(c *Command) string { return wire.OrderMark(c.Op, c.Member, c.Number) }
+func mark(c *Command) string { return wire.OrderMark(c.Op, c.Member, c.raw()) }
 
 // packed returns c as apply.lua unpacks it: '>I8dBc10c7'. hash is the index in KEYS, from
 // 1, of its order id's hash in set 0.
 func packed(c *Command, hash int) string {
 	data := binary.BigEndian.AppendUint64(make([]byte, 0, 2*8+1+fieldLen+markLen), uint64(c.At))
-	data = binary.BigEndian.AppendUint64(data, math.Float64bits(c.Number))
+	data = binary.BigEndian.AppendUint64(data, math.Float64bits(c.raw()))
 	data = append(data, byte(hash))
 	return string(append(append(data, orderField(c.OrderID)...), mark(c)...))
 }
@@ -47,7 +47,7 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 		return u, nil, badReply(record)
 	}
 	f := record[markLen:]
-	u = wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, HasSum: true,
+	u = wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, Form: c.Form, OrderID: c.OrderID, HasSum: true,
 		Score: math.Float64frombits(bigEndian(f[:8])), Run: bigEndian(f[8:15]), Seq: bigEndian(f[15:21]),
 		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:37]))}
 	if c.Op == wire.OpIncr {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"rankcache"
 	"rankcache/class"
 	"rankcache/rooms"
 )
@@ -27,6 +26,7 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	if err != nil || kind == nil {
 		return r, nil, err
 	}
+	c.Form = kind.Form
 	if !slices.Contains(kind.Ops, c.Op) {
 		return r, nil, &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
 	}
@@ -67,21 +67,13 @@ func rulesOf(b class.Board, kind *rooms.Class) rules {
 // durable reports whether no change of the board may be lost.
 func (r *rules) durable() bool { return r.kind != nil && r.kind.Durable }
 
-// form returns how scores of the board are shown.
-func (r *rules) form() rankcache.ScoreForm {
-	if r.kind == nil {
-		return rankcache.ScoreNumber
-	}
-	return r.kind.Form
-}
-
 // checkNumber returns why a command's number does not go with a board of the class, or nil.
 func checkNumber(c *Command, kind *rooms.Class) *Refusal {
 	switch {
 	case kind.Ties != rooms.TiesMember && c.Number != math.Trunc(c.Number):
 		return &Refusal{"score_range", fmt.Errorf("%v is not whole, and boards of class %s keep the tie-break in the fraction of scores", c.Number, kind.Name())}
-	case kind.Trim > 0 && c.Number < 0:
-		return &Refusal{"score_range", fmt.Errorf("%v is negative, and boards of class %s keep their best %d members only", c.Number, kind.Name(), kind.Trim)}
+	case kind.Trim > 0 && c.raw() < 0:
+		return &Refusal{"score_range", fmt.Errorf("%v makes the score worse, and boards of class %s keep their best %d members only", c.Number, kind.Name(), kind.Trim)}
 	}
 	return nil
 }

@@ -17,12 +17,13 @@ import (
 	"rankcache/wire"
 )
 
-// tieModel is a board as it should be ranked: by score, and members with one score by
-// the seq at which they came to it.
+// tieModel is a board as it should be ranked: by score, the lowest first if form says so, and
+// members with one score by the seq at which they came to it.
 type tieModel struct {
 	scores map[string]float64
 	reach  map[string]uint64
 	last   bool
+	form   rankcache.ScoreForm
 }
 
 func (m *tieModel) apply(c *Command, seq uint64) {
@@ -52,23 +53,26 @@ func (m *tieModel) ranking() []rankcache.Entry {
 		if m.last {
 			byReach = -byReach
 		}
+		if m.form.Lowest() {
+			a, b = b, a
+		}
 		return cmp.Or(cmp.Compare(b.Score, a.Score), byReach)
 	})
 	return rows
 }
 
 // shown is a ranking with the scores as they are shown.
-func shown(rows []rankcache.Entry) []rankcache.Entry {
+func shown(form rankcache.ScoreForm, rows []rankcache.Entry) []rankcache.Entry {
 	rows = slices.Clone(rows)
 	for i := range rows {
-		rows[i].Score = rankcache.ScoreInteger.Shown(rows[i].Score)
+		rows[i].Score = form.Shown(rows[i].Score)
 	}
 	return rows
 }
 
 // Redis and a local board rank members with one score by who came to it first, or last,
-// entry by entry, whatever the scores are: small, negative, of ten digits; a change that
-// leaves the score does not move the member, and one that comes back comes anew.
+// entry by entry, whatever the scores are: small, negative, of ten digits, and whether the highest or the
+// lowest is the best; a change that leaves the score does not move the member, and one that comes back comes anew.
 func TestTiesEqualOracle(t *testing.T) {
 	t.Parallel()
 	full := testkit.Full() && !testkit.Race // which takes five times as long
@@ -78,21 +82,23 @@ func TestTiesEqualOracle(t *testing.T) {
 			if full && lowest == 1<<31-2 && ties == rooms.TiesFirst {
 				changes, members = 1_000_000, 50_000
 			}
-			t.Run(fmt.Sprint(ties, lowest), func(t *testing.T) { checkTies(t, ties, lowest, changes, members) })
+			for _, form := range []rankcache.ScoreForm{rankcache.ScoreInteger, rankcache.ScoreInteger | rankcache.ScoreLowest} {
+				t.Run(fmt.Sprint(ties, lowest, form), func(t *testing.T) { checkTies(t, ties, form, lowest, changes, members) })
+			}
 		}
 	}
 }
 
 // checkTies gives members 5 distinct scores from lowest on.
-func checkTies(t *testing.T, ties rooms.Ties, lowest float64, changes, members int) {
+func checkTies(t *testing.T, ties rooms.Ties, form rankcache.ScoreForm, lowest float64, changes, members int) {
 	h := quiet(t, nil)
-	m := &tieModel{scores: make(map[string]float64), reach: make(map[string]uint64), last: ties == rooms.TiesLast}
+	m := &tieModel{scores: make(map[string]float64), reach: make(map[string]uint64), last: ties == rooms.TiesLast, form: form}
 	local := localboard.New(h.board)
 	r := rules{ties: ties}
 	for first := 0; first < changes; first += maxBatch {
 		jobs := make([]*job, maxBatch)
 		for i := range jobs {
-			c := &Command{Board: h.board, Member: fmt.Sprint("m", rand.IntN(members)), OrderID: fmt.Sprint("o", first+i), At: h.at}
+			c := &Command{Board: h.board, Member: fmt.Sprint("m", rand.IntN(members)), OrderID: fmt.Sprint("o", first+i), At: h.at, Form: form}
 			c.Op, c.Number = wire.OpSet, lowest+float64(rand.IntN(5))
 			switch old, ok := m.scores[c.Member]; {
 			case ok && rand.IntN(2) == 0:
@@ -108,11 +114,11 @@ func checkTies(t *testing.T, ties rooms.Ties, lowest float64, changes, members i
 	}
 	local.Publish()
 	want := m.ranking()
-	same(t, "redis", shown(h.ranking(t)), want)
+	same(t, "redis", shown(form, h.ranking(t)), want)
 	page := rankcache.One(t.Context(), local, rankcache.Query{Limit: len(want) + 1}).Entries
-	same(t, "local board", shown(page), want)
+	same(t, "local board", shown(form, page), want)
 	for i := range page {
-		if raw := wire.TieScore(want[i].Score, m.reach[want[i].Member], m.last); page[i].Score != raw {
+		if raw := wire.TieScore(form.Raw(want[i].Score), m.reach[want[i].Member], m.last); page[i].Score != raw {
 			t.Fatalf("%s is kept as %v, want %v", want[i].Member, page[i].Score, raw)
 		}
 	}

@@ -147,7 +147,7 @@ func (o *rebuildOptions) rules(file *rooms.File, b rankcache.BoardID) rebuild.Ru
 	if class == nil {
 		return r
 	}
-	r.OrderLife, r.Trimmed, r.Ties = cmp.Or(class.Orders, o.orderLife), class.Trim > 0, class.Ties != rooms.TiesMember
+	r.OrderLife, r.Trimmed, r.Ties, r.Form = cmp.Or(class.Orders, o.orderLife), class.Trim > 0, class.Ties != rooms.TiesMember, class.Form
 	if end := board.Period.End; board.Period.Tag != "" {
 		r.End, r.Expires = end.UnixMilli(), end.Add(class.Keep).UnixMilli()
 	}

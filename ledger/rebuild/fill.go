@@ -213,7 +213,7 @@ func (o *orderWriter) add(u *wire.Update) error {
 	if err := o.end(); err != nil || u.OrderID == "" {
 		return err
 	}
-	number := u.Delta
+	number := o.rules.Form.Raw(u.Delta)
 	if u.Op == wire.OpSet {
 		if number = u.Score; o.rules.Ties {
 			number = rankcache.ScoreInteger.Shown(number)

@@ -53,6 +53,7 @@ type Rules struct {
 	Buckets   int
 	Trimmed   bool // only the best members are in the sorted set
 	Ties      bool // the fraction of a raw score is its tie-break
+	Form      rankcache.ScoreForm
 }
 
 // Origin reads boards from Redis.

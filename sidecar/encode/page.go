@@ -23,7 +23,7 @@ func AppendHead(dst []byte, q *rankcache.Query, a *rankcache.Answer) []byte {
 	dst = strconv.AppendInt(dst, int64(a.Members), 10)
 	dst = append(dst, `,"published_at":`...)
 	dst = appendTime(dst, a.At)
-	dst = append(append(dst, `,"order":"`...), q.Order.String()...)
+	dst = append(append(dst, `,"order":"`...), a.Form.Named(q.Order).String()...)
 	return append(dst, '"')
 }
 

@@ -145,8 +145,8 @@ func (c *call) setArg(arg int, value string) *encode.Problem {
 		return p
 	case argOrder:
 		return setWord(value, "order", "desc", "asc", func(asc bool) {
-			if asc {
-				q.Order = rankcache.Ascending
+			if q.Order = rankcache.HighestFirst; asc {
+				q.Order = rankcache.LowestFirst
 			}
 		})
 	case argProfiles:

@@ -167,6 +167,7 @@ type classRow struct {
 	TZ         string         `json:"tz"`
 	Score      string         `json:"score"`
 	Ties       rooms.Ties     `json:"ties"`
+	Order      string         `json:"order,omitempty"` // asc, where the lowest score is the best
 	Ops        []string       `json:"ops"`
 	Mode       string         `json:"mode"`
 	Feeds      []string       `json:"feeds"`
@@ -202,6 +203,9 @@ func (k *knownClass) row(running *classPeriod) classRow {
 	}
 	if k.Form.Integer() {
 		row.Score = "integer"
+	}
+	if k.Form.Lowest() {
+		row.Order = rankcache.LowestFirst.String()
 	}
 	return row
 }

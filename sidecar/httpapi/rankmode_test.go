@@ -32,6 +32,7 @@ type rankedRow struct {
 
 type rankedBody struct {
 	rankedRow
+	Order               string
 	Entries, Neighbours []rankedRow
 	Me                  *struct {
 		rankedRow
@@ -43,18 +44,16 @@ type rankedBody struct {
 // shown of them.
 type rankedBoard []rankcache.Entry
 
-func newRankedBoard(entries []rankcache.Entry, order string, integers bool) rankedBoard {
+func newRankedBoard(entries []rankcache.Entry, order string, form rankcache.ScoreForm) rankedBoard {
 	b := slices.Clone(entries)
 	slices.SortFunc(b, func(x, y rankcache.Entry) int {
 		return cmp.Or(cmp.Compare(x.Score, y.Score), cmp.Compare(x.Member, y.Member))
 	})
-	if order == "desc" {
+	if order == "" || (order == "desc") != form.Lowest() {
 		slices.Reverse(b)
 	}
 	for i := range b {
-		if integers {
-			b[i].Score = math.Floor(b[i].Score)
-		}
+		b[i].Score = form.Shown(b[i].Score)
 	}
 	return b
 }
@@ -87,7 +86,7 @@ func TestRankModes(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 7))
 	for _, size := range []int{1, 2, 7, 100} {
 		w := newTwins(t, rankcache.BoardID(testkit.Name(t)))
-		w.checkAllRanked(r, size, func() float64 { return [...]float64{-2.5, 0, 1, 0.1, 1e300, float64(r.IntN(size))}[r.IntN(6)] }, false)
+		w.checkAllRanked(r, size, func() float64 { return [...]float64{-2.5, 0, 1, 0.1, 1e300, float64(r.IntN(size))}[r.IntN(6)] }, rankcache.ScoreNumber)
 	}
 }
 
@@ -95,7 +94,7 @@ func TestRankModes(t *testing.T) {
 func TestIntegerScores(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 6))
 	w := newTwins(t, rankcache.BoardID("ties."+strings.NewReplacer(".", "", "_", "", "-", "", ":", "").Replace(testkit.Name(t))))
-	w.checkAllRanked(r, 200, func() float64 { return float64(r.IntN(30)-9) + float64(r.IntN(64))/64 }, true)
+	w.checkAllRanked(r, 200, func() float64 { return float64(r.IntN(30)-9) + float64(r.IntN(64))/64 }, rankcache.ScoreInteger)
 	for id := range w.boards {
 		for _, s := range []*Server{w.local, w.redis} {
 			for path, body := range integerPaths(string(id)) {
@@ -118,6 +117,16 @@ func integerPaths(id string) map[string]string {
 		b + "/members:batch": `{"members":["m000011","m000012"]}`,
 		"/v1/boards:batch":   `{"boards":[{"board":"` + id + `","me":"m000011","gap":true}]}`,
 	}
+}
+
+// TestLowestFirst does it where the lowest score is the best, with and without a tie-break.
+func TestLowestFirst(t *testing.T) {
+	r := rand.New(rand.NewPCG(18, 5))
+	name := strings.NewReplacer(".", "", "_", "", "-", "", ":", "").Replace(testkit.Name(t))
+	w := newTwins(t, rankcache.BoardID("laps."+name))
+	w.checkAllRanked(r, 100, func() float64 { return [...]float64{-2.5, 0, 1, -0.1, -1e300, -float64(r.IntN(100))}[r.IntN(6)] }, rankcache.ScoreLowest)
+	w = newTwins(t, rankcache.BoardID("races."+name))
+	w.checkAllRanked(r, 100, func() float64 { return float64(9-r.IntN(30)) + float64(r.IntN(64))/64 }, rankcache.ScoreInteger|rankcache.ScoreLowest)
 }
 
 // TestIntegersOfHotBoards: the encoded pages of a board, whose class is known by its id, don't
@@ -158,7 +167,7 @@ func TestIntegersOfHotBoards(t *testing.T) {
 	}
 }
 
-func (w *twins) checkAllRanked(r *rand.Rand, size int, score func() float64, integers bool) {
+func (w *twins) checkAllRanked(r *rand.Rand, size int, score func() float64, form rankcache.ScoreForm) {
 	w.t.Helper()
 	for id := range w.boards {
 		var entries []rankcache.Entry
@@ -168,18 +177,23 @@ func (w *twins) checkAllRanked(r *rand.Rand, size int, score func() float64, int
 			entries = append(entries, e)
 		}
 		for range 60 {
-			w.checkRanked(r, id, entries, integers)
+			w.checkRanked(r, id, entries, form)
 		}
 	}
 }
 
-func (w *twins) checkRanked(r *rand.Rand, id rankcache.BoardID, entries []rankcache.Entry, integers bool) {
+func (w *twins) checkRanked(r *rand.Rand, id rankcache.BoardID, entries []rankcache.Entry, form rankcache.ScoreForm) {
 	w.t.Helper()
-	order, mode := []string{"desc", "asc"}[r.IntN(2)], []string{"ordinal", "competition", "dense"}[r.IntN(3)]
-	board, percentile := newRankedBoard(entries, order, integers), r.IntN(2) == 0
+	order, mode := []string{"desc", "asc", ""}[r.IntN(3)], []string{"ordinal", "competition", "dense"}[r.IntN(3)]
+	board, percentile := newRankedBoard(entries, order, form), r.IntN(2) == 0
 	start, limit, around := r.IntN(len(board)+2), 1+r.IntN(len(board)+2), r.IntN(6)-1
 	own := []int{0, len(board) - 1, r.IntN(len(board))}[r.IntN(3)]
-	query := fmt.Sprintf("?order=%s&rank_mode=%s", order, mode)
+	query := "?rank_mode=" + mode
+	if order != "" {
+		query += "&order=" + order
+	} else if order = "desc"; form.Lowest() {
+		order = "asc"
+	}
 	var neighbours []rankedRow
 	if around >= 0 {
 		query += fmt.Sprintf("&around=%d", around)
@@ -202,8 +216,8 @@ func (w *twins) checkRanked(r *rand.Rand, id rankcache.BoardID, entries []rankca
 			}
 		}
 		w.checkRankedBatch(s, id, board, query, mode, percentile)
-		if page.Me == nil {
-			w.t.Fatalf("%s: no me", top)
+		if page.Me == nil || page.Order != order || standing.Order != order {
+			w.t.Fatalf("%s: no me, or the order %q and %q, want %q", top, page.Order, standing.Order, order)
 		}
 		me := board.rows(own, own+1, mode, percentile)[0]
 		want := []any{board.rows(start, start+limit, mode, percentile), me, neighbours, me, neighbours}

@@ -196,11 +196,11 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	c.queries[0] = q.query
 	s.reader.Read(context.Background(), c.queries[:], c.answers[:])
 	p := s.pagesOf(a)
-	if p == nil {
+	if p == nil || a.Form != q.key.form { // its order may be another direction now
 		return false, nil
 	}
 	key := q.key
-	key.source, key.form = a.Source, a.Form
+	key.source = a.Source
 	b := p.entries.Get(&key, newEntry).valid()
 	if b == nil {
 		return false, nil

@@ -45,7 +45,11 @@ func newTwins(t *testing.T, ids ...rankcache.BoardID) *twins {
 			w.client.Del(context.Background(), wire.DefaultNames().BoardKey(id), wire.DefaultNames().MetaKey(id))
 		})
 	}
-	file += "classes:\n  - {name: ties, board: \"ties.{name}\", period: none, ties: first}\n"
+	file += `classes:
+  - {name: ties, board: "ties.{name}", period: none, ties: first}
+  - {name: laps, board: "laps.{name}", period: none, order: asc}
+  - {name: races, board: "races.{name}", period: none, order: asc, ties: first}
+`
 	const patience = 10 * time.Second // of a busy machine
 	cfg := sidecar.Config{Tiers: fixture.Tiers(file), Profiles: &fixture.Profiles{}, Limits: sidecar.OriginLimits{Timeout: patience},
 		Origin: origin.New(w.client, wire.DefaultNames(), origin.WithTimeout(patience))}

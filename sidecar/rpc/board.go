@@ -70,6 +70,8 @@ func (s boardFinder) find(a *address) (found, *encode.Problem) {
 			return f, encode.BadArgument("room", err.Error())
 		}
 	}
+	_, form := s.reader.Tiers().Of(f.Board, f.Room)
+	f.Order = form.Named(a.order)
 	return f, nil
 }
 

@@ -65,8 +65,11 @@ func (s services) recovered(_ context.Context, spec connect.Spec, _ http.Header,
 
 func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool) address {
 	to := address{board: rankcache.BoardID(a.GetBoard()), class: a.GetClass(), dims: a.GetDimensions(), at: a.GetAt(), room: a.GetRoom(), limit: int(limit), profiles: profiles}
-	if order == v1.Direction_DIRECTION_ASCENDING {
-		to.order = rankcache.Ascending
+	switch order {
+	case v1.Direction_DIRECTION_ASCENDING:
+		to.order = rankcache.LowestFirst
+	case v1.Direction_DIRECTION_DESCENDING:
+		to.order = rankcache.HighestFirst
 	}
 	return to
 }

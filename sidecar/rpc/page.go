@@ -42,7 +42,7 @@ func head(k *live.Key, source rankcache.Source, s rankcache.Stamp) *v1.Page {
 	if s.Run != 0 {
 		m.State = s.State.String()
 	}
-	if k.Order == rankcache.Ascending {
+	if k.Order == rankcache.LowestFirst {
 		m.Order = v1.Direction_DIRECTION_ASCENDING
 	}
 	if k.Class.Name != "" {

@@ -83,8 +83,8 @@ func (a *address) set(name, value string) *encode.Problem {
 		if value != "desc" && value != "asc" {
 			return encode.BadArgument(name, "want desc or asc")
 		}
-		if value == "asc" {
-			a.order = rankcache.Ascending
+		if a.order = rankcache.HighestFirst; value == "asc" {
+			a.order = rankcache.LowestFirst
 		}
 	case "profiles":
 		if a.profiles = value == "1"; !a.profiles && value != "0" {

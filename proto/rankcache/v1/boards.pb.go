@@ -29,7 +29,7 @@ const (
 type Direction int32
 
 const (
-	// Descending.
+	// The best first.
 	Direction_DIRECTION_UNSPECIFIED Direction = 0
 	// Highest score first.
 	Direction_DIRECTION_DESCENDING Direction = 1
