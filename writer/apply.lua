@@ -145,8 +145,12 @@ for i = first, #ARGV, 2 do
   --end
   elseif at < (turn - 1) * span + 60000 then
     reply = '!too_old'
+  --if Durable
+  -- Whether it is early the time of its record decides (process.go): now is another one when it is read again.
+  --else
   elseif at > now + 60000 then
     reply = '!early'
+  --end
   else
     -- The sum loses the member's old share and gets the new one.
     local op, new = unpack('>BI6', mark) -- the share of the command's number

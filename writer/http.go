@@ -127,7 +127,8 @@ type posted struct {
 	spread   bool
 	appended bool     // to the command topic
 	known    bool     // its order id was applied before it was appended; only of those that wait
-	wait     *waiting // for the reader of its partition; nil: it is applied at once
+	waits    bool     // for the reader of its partition; else it is applied at once
+	wait     *waiting // from its append on
 }
 
 // doAll takes the commands of one request all the way, those of one board in sequence.
@@ -148,7 +149,7 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	if len(posts) > 1 {
 		spreadOrders(posts)
 	}
-	p.record(ctx, posts)
+	p.record(ctx, posts, now)
 	err := p.applyPosts(ctx, posts)
 	p.finishPosts(ctx, posts, err)
 	p.refusePosts(ctx, posts)
@@ -158,13 +159,13 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 
 // record appends the commands of durable classes to the command topic before they are applied: if this
 // writer dies between, or Redis loses what it did, the one that reads the topic completes them. What comes outside of its period was appended when it was in time, or is refused.
-func (p *poster) record(ctx context.Context, posts []posted) {
-	recorded := p.toRecord(ctx, posts)
+func (p *poster) record(ctx context.Context, posts []posted, now time.Time) {
+	recorded := p.toRecord(ctx, posts, now)
 	var messages []message
 	for _, post := range recorded {
 		post.appended = true
 		m := message{topic: p.opts.Names.Commands, key: []byte(commandKey(post.Command, post.rules.kind)), value: encodeCommand(post.Command)}
-		if p.waitsFor(post.rules.kind) {
+		if post.waits {
 			post.wait = p.waits.add(post.job, post.known)
 			m.post, m.appended = post.wait.name, func(at kafka.TopicPartition) { p.waits.appended(post.wait, at) }
 		}
@@ -180,7 +181,7 @@ func (p *poster) record(ctx context.Context, posts []posted) {
 }
 
 // toRecord returns the posts of durable classes that are to be appended.
-func (p *poster) toRecord(ctx context.Context, posts []posted) (recorded []*posted) {
+func (p *poster) toRecord(ctx context.Context, posts []posted, now time.Time) (recorded []*posted) {
 	var waits []*posted
 	for i := range posts {
 		post := &posts[i]
@@ -191,7 +192,8 @@ func (p *poster) toRecord(ctx context.Context, posts []posted) (recorded []*post
 		if post.err = p.logFits(ctx, kind); post.err != nil {
 			continue
 		}
-		if recorded = append(recorded, post); p.waitsFor(kind) {
+		post.waits = p.waitsFor(kind) || isClose(post.job, now)
+		if recorded = append(recorded, post); post.waits {
 			waits = append(waits, post)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
@@ -104,6 +105,59 @@ func TestLateRecords(t *testing.T) {
 	must(t, err)
 	equal(t, "warnings of the topic", strings.Count(log.String(), "LogAppendTime"), 1)
 	equal(t, "early", []any{len(early.messages), testutil.ToFloat64(h.metrics.refused.WithLabelValues("early"))}, []any{1, 1.0})
+}
+
+// A durable command is judged by its record's time alone, so that it is decided alike whenever it is read: not by the writer that takes
+// the post, nor by the one that reads the record.
+func TestRecordsTimeDecides(t *testing.T) {
+	t.Parallel()
+	d := newDurable(t, testkit.StartRedis(t, servers.RedisOptions{}), testkit.Kfake(t).Addr())
+	for i, c := range []struct {
+		appended, at time.Duration // from now
+		want         string
+	}{
+		{-10 * time.Minute, -9*time.Minute + time.Second, "refused"}, // more than a minute after its record
+		{-10 * time.Minute, -9*time.Minute - time.Second, "applied"},
+		{5 * time.Second, 64 * time.Second, "applied"}, // the broker's clock is ahead
+		{-5 * time.Second, 56 * time.Second, "refused"},
+	} {
+		before := d.count(c.want)
+		now := time.Now()
+		command := fmt.Sprintf(`{"order":"o%d","board":%q,"member":"m","op":"incr","delta":1,"at":%d}`, i, d.board, now.Add(c.at).UnixMilli())
+		_, err := d.applyBatch(t.Context(), &batch{round: noRewinds, polled: now, records: []*kafka.Message{record(command, kafka.TimestampLogAppendTime, now.Add(c.appended).UnixMilli())}})
+		must(t, err)
+		equal(t, fmt.Sprint(c.appended, c.at), d.count(c.want)-before, 1)
+	}
+	equal(t, "early", testutil.ToFloat64(d.metrics.refused.WithLabelValues("early")), 2.0)
+}
+
+// A post that comes in time, and is appended when the grace is over, as Kafka was slow, is late: who reads its record after a loss
+// finds it so.
+func TestPostIsAppendedTooLate(t *testing.T) {
+	t.Parallel()
+	d, post, end := newGraceful(t, testkit.StartRedis(t, servers.RedisOptions{}))
+	d.run(t)
+	status, answer := post(0)
+	equal(t, answer, status, 200)
+	grace := time.Since(end) + time.Second
+	d.opts.Tiers.(graceOf).set(t, grace)
+	d.topics.mu.Lock() // a producer waits for it
+	told := make(chan string, 1)
+	go func() {
+		_, answer := post(1)
+		told <- answer
+	}()
+	testkit.Eventually(t, testTimeout, func() error {
+		if left := grace - time.Since(end); left >= 0 {
+			return fmt.Errorf("%v are left", left)
+		}
+		return nil
+	})
+	d.topics.mu.Unlock()
+	if answer := <-told; !strings.Contains(answer, `"code":"late"`) {
+		t.Error(answer)
+	}
+	equal(t, "scores", d.scores(t), map[string]float64{"m0": 1})
 }
 
 // A marker changes nothing and is not refused; its offset is committed.

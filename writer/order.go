@@ -124,7 +124,7 @@ var refusals = map[string]*Refusal{
 	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member or number: use a new one for each change")},
 	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
 	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},
-	"early":          {"early", errors.New("at is more than a minute ahead of the writer's clock: check the clock of the sender")},
+	"early":          {"early", errors.New("at is more than a minute ahead of the clock of the writer, or of Kafka: check that of the sender")},
 }
 
 // errMeta refuses commands of a board whose meta another version has written.

@@ -71,6 +71,9 @@ func (p *processor) check(c *Command, arrived time.Time) (j *job, err error) {
 		return j, &Refusal{"board", err}
 	}
 	j.clockLimit = clockLimit(j.rules.kind)
+	if j.rules.durable() && c.At > arrived.Add(maxAhead).UnixMilli() {
+		return j, refusals["early"]
+	}
 	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return j, errBlocked
 	}

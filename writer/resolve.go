@@ -41,8 +41,8 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 // rules are what a class sets for one board and its commands. The zero value is for
 // boards without class.
 type rules struct {
-	kind               *rooms.Class
-	end, over, expires int64 // Unix milliseconds: of the period, of its grace, of the board; 0: never
+	kind                      *rooms.Class
+	start, end, over, expires int64 // Unix milliseconds: of the period, its end, that of its grace, that of the board; 0: never
 	// keep is for how long a board without a period is kept after its last change; 0: as boards
 	// without class.
 	keep      time.Duration
@@ -59,7 +59,7 @@ func rulesOf(b class.Board, kind *rooms.Class) rules {
 	r := rules{kind: kind, keep: kind.Keep, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, guard: kind.Guard}
 	if end := b.Period.End; b.Period.Tag != "" {
 		r.keep = keepAsItIs
-		r.end, r.over, r.expires = end.UnixMilli(), end.Add(kind.Grace).UnixMilli(), end.Add(kind.Keep).UnixMilli()
+		r.start, r.end, r.over, r.expires = b.Period.Start.UnixMilli(), end.UnixMilli(), end.Add(kind.Grace).UnixMilli(), end.Add(kind.Keep).UnixMilli()
 	}
 	return r
 }

@@ -364,13 +364,10 @@ classes:
 	return file.Class("gift")
 }
 
-// Commands that arrived in the last millisecond of their period's grace are acknowledged, and lost when it is over: they are
-// applied again, while a new one is late.
-func TestLossAfterTheGrace(t *testing.T) {
-	t.Parallel()
-	master := testkit.StartRedis(t, servers.RedisOptions{})
-	replica := replicaOf(t, master)
-	d := newDurable(t, master, testkit.RealKafka(t)) // which dates records
+// newGraceful is a writer of that class, what posts an increment of the period that has ended, and when it has.
+func newGraceful(t *testing.T, master *servers.Redis) (d *durableFixture, post func(order int) (int, string), end time.Time) {
+	t.Helper()
+	d = newDurable(t, master, testkit.RealKafka(t)) // which dates records
 	tiers := graceOf{now: new(atomic.Pointer[rooms.File])}
 	kind, end := tiers.set(t, 2*time.Hour), time.Now().UTC().Truncate(time.Hour)
 	board, err := kind.At(map[string]string{"zone": d.zone}, end.Add(-1))
@@ -379,10 +376,19 @@ func TestLossAfterTheGrace(t *testing.T) {
 	d.Writer, err = New(d.opts)
 	must(t, err)
 	d.board = board.ID
-	d.run(t)
-	post := func(order int) (int, string) {
+	return d, func(order int) (int, string) {
 		return d.fixture.post(t, fmt.Sprintf(`{"order":"o%d","class":"gift","dims":{"zone":%q},"member":"m%d","op":"incr","delta":1,"at":%d}`, order, d.zone, order%3, end.UnixMilli()-1))
-	}
+	}, end
+}
+
+// Commands that arrived in the last millisecond of their period's grace are acknowledged, and lost when it is over: they are
+// applied again, while a new one is late.
+func TestLossAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	master := testkit.StartRedis(t, servers.RedisOptions{})
+	replica := replicaOf(t, master)
+	d, post, end := newGraceful(t, master)
+	d.run(t)
 	acknowledged := func(n int) {
 		t.Helper()
 		for range n {
@@ -395,7 +401,7 @@ func TestLossAfterTheGrace(t *testing.T) {
 	acknowledged(10)
 	d.cut(t, replica)
 	acknowledged(20)
-	tiers.set(t, time.Since(end).Truncate(time.Millisecond))
+	d.opts.Tiers.(graceOf).set(t, time.Since(end).Truncate(time.Millisecond))
 	d.awaitPositions(t)
 	must(t, master.Kill())
 	d.at.moveTo(replica)

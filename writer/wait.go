@@ -100,6 +100,17 @@ func (p *processor) waitsFor(kind *rooms.Class) bool {
 	return kind.Durable && (kind.Ordered() || slices.ContainsFunc(fedClasses(nil, kind, p.opts.Tiers.File()), (*rooms.Class).Ordered))
 }
 
+// clocksDiffer is how far the clocks of Redis and Kafka may differ for a post and its record to be judged alike.
+const clocksDiffer = 30 * time.Second
+
+// isClose reports whether a command that is in time may be outside of its time when Kafka has appended it. Then its post
+// waits, as the reader is who judges by the record's time, also when it is read again.
+func isClose(j *job, now time.Time) bool {
+	ms, apart := now.UnixMilli(), clocksDiffer.Milliseconds()
+	late := j.rules.over != 0 && j.rules.over-ms < apart+PostTimeout.Milliseconds()
+	return late || max(j.At, j.rules.start)-ms > maxAhead.Milliseconds()-apart
+}
+
 // await waits for the posts whose commands were appended for a reader.
 func (p *poster) await(ctx context.Context, posts []posted) {
 	for i := range posts {
