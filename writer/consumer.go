@@ -32,6 +32,14 @@ type batch struct {
 	records []*kafka.Message
 	polled  time.Time // the first one
 	ends    offsets
+	left    offsets // the first of each partition that were left out, and are to be read again
+}
+
+// leave leaves a record out.
+func (b *batch) leave(m *kafka.Message) {
+	if _, ok := b.left[m.TopicPartition.Partition]; !ok {
+		b.left[m.TopicPartition.Partition] = m.TopicPartition.Offset
+	}
 }
 
 // offsets holds the next offset to process of each partition.
@@ -99,7 +107,7 @@ func (c *consumer) leave() {
 func (c *consumer) next(ctx context.Context) (*batch, error) {
 	for ctx.Err() == nil {
 		c.follow()
-		b := &batch{round: c.round, ends: make(offsets)}
+		b := &batch{round: c.round, ends: make(offsets), left: make(offsets)}
 		for wait := pollEvery; len(b.records) < maxBatch; wait = 0 {
 			m, err := c.poll(wait)
 			if err != nil {
@@ -194,3 +202,22 @@ func (c *consumer) status() (all []partitionStatus) {
 
 // add records that everything before the ends is processed.
 func (o offsets) add(ends offsets) { maps.Copy(o, ends) }
+
+// keep adds the offsets of other partitions than there are.
+func (o offsets) keep(others offsets) {
+	for p, at := range others {
+		if _, ok := o[p]; !ok {
+			o[p] = at
+		}
+	}
+}
+
+// atMost lowers the offsets that are behind others.
+func (o offsets) atMost(others offsets) offsets {
+	for p, at := range others {
+		if end, ok := o[p]; ok {
+			o[p] = min(end, at)
+		}
+	}
+	return o
+}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache/internal/httpserve"
 	"rankcache/internal/lab/servers"
@@ -24,7 +27,10 @@ func TestWithoutRightToHistory(t *testing.T) {
 		o.Redis, o.Tiers = redisClient(t, server.Addr()), tiers{file: file}
 	})
 	h.run(t)
-	h.produce(t, h.inZone("sets", 0, "d1", "a", `"op":"set","score":7`), h.inZone("plain", 0, "p1", "a", `"op":"incr","delta":1`))
+	h.makeCommandTopicFor(t) // it is longer than an order life that the right is missing
+	testkit.Produce(t, h.kafka, &kgo.Record{Topic: h.opts.Names.Commands, Key: []byte(h.board), Timestamp: time.Now().Add(-2 * time.Hour),
+		Value: []byte(strings.Replace(h.inZone("sets", 0, "d1", "a", `"op":"set","score":7`), "{", fmt.Sprintf(`{"at":%d,`, h.at), 1))})
+	h.produce(t, h.inZone("plain", 0, "p1", "a", `"op":"incr","delta":1`))
 	h.await(t, "applied", 1)
 	status, answer := h.post(t, h.inZone("plain", 0, "p2", "a", `"op":"incr","delta":1`))
 	equal(t, answer, status, 200)

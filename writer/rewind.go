@@ -177,7 +177,9 @@ func (r *rewinder) stale(of *round) bool { return r.round.Load() != of }
 // assign tells which partitions the writer has now.
 func (r *rewinder) assign(partitions []int32) {
 	r.mu.Lock()
-	r.assigned = partitions
+	if r.assigned = partitions; r.deniedBy() != nil {
+		r.round.Store(&round{reading: true}) // reads again what was left out
+	}
 	r.mu.Unlock()
 	if r.round.Load().number > 0 || r.needed() {
 		r.tell(rewind.Assigned{Partitions: partitions})

@@ -185,6 +185,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			continue
 		}
 		if err == nil && j.rules.durable() && w.rewinds.deniedBy() != nil {
+			b.leave(m)
 			continue
 		}
 		if b.round.number > 0 {
@@ -282,7 +283,7 @@ func (w *Writer) checkTimes(records []*kafka.Message) {
 // publishBatches publishes and commits batches in the order of the channel until it
 // is closed.
 func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, batches <-chan *appliedBatch) error {
-	done, of := make(offsets), noRewinds
+	done, left, of := make(offsets), make(offsets), noRewinds
 	var due <-chan time.Time // nil while there is nothing to commit
 	for {
 		select {
@@ -301,9 +302,10 @@ func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, b
 			w.answer(ctx, b.heard)
 			w.rewinds.done(b.batch)
 			if of != b.round { // what is below was committed, too
-				of, done = b.round, make(offsets)
+				of, done, left = b.round, make(offsets), make(offsets)
 			}
-			if done.add(b.round.committable(b.ends)); due == nil {
+			left.keep(b.left)
+			if done.add(b.round.committable(b.ends).atMost(left)); due == nil {
 				due = time.After(commitEvery)
 			}
 		case <-due:
