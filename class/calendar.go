@@ -3,6 +3,7 @@ package class
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	_ "time/tzdata" // images have no zone files
 )
@@ -33,16 +34,18 @@ const (
 	week // ISO 8601: from Monday
 	month
 	year
+	season // with a name of its own
 )
 
 // Calendar divides time into periods: each instant is in exactly one, and each
-// begins where the one before it ends. The zero value has no periods. It is
-// immutable.
+// begins where the one before it ends. Only between seasons there may be gaps. The zero
+// value has no periods. It is immutable.
 type Calendar struct {
-	unit   unit
-	length time.Duration // of a part or an hour
-	digits int           // of a part's number
-	zone   zone
+	unit    unit
+	length  time.Duration // of a part or an hour
+	digits  int           // of a part's number
+	zone    zone
+	seasons Seasons
 }
 
 var units = map[string]unit{"none": none, "1h": hour, "day": day, "week": week, "month": month, "year": year}
@@ -82,9 +85,31 @@ func PartsOfDay(length time.Duration, tz string) (Calendar, error) {
 	return Calendar{unit: part, length: length, digits: partDigits(length), zone: z}, err
 }
 
-// String returns the period as [NewCalendar] takes it; equal ones have equal texts.
+// Starting returns the calendar whose days, weeks, months or years begin with the first instant at which
+// the clock of the zone shows starts or later, such as 5h for 05:00, on their first date. Their tags stay
+// those of that date.
+func (c Calendar) Starting(starts time.Duration) (Calendar, error) {
+	if c.unit < day || c.unit > year {
+		return c, fmt.Errorf("starts: periods of %s have none: want day, week, month or year", c)
+	}
+	c.zone.starts = starts
+	return c, nil
+}
+
+// Starts returns when its days begin, as 05:00; "": at midnight.
+func (c Calendar) Starts() string {
+	if c.zone.starts == 0 {
+		return ""
+	}
+	return time.Unix(0, 0).UTC().Add(c.zone.starts).Format("15:04")
+}
+
+// String returns the period as [NewCalendar] takes it, or seasons; equal ones that begin at the same
+// time have equal texts.
 func (c Calendar) String() string {
 	switch {
+	case c.unit == season:
+		return "seasons"
 	case c.unit != part:
 		for name, u := range units {
 			if u == c.unit {
@@ -102,12 +127,19 @@ func (c Calendar) String() string {
 // Zone returns the name of the calendar's time zone.
 func (c Calendar) Zone() string { return c.zone.String() }
 
+// Is reports whether two periods have the same tag and times.
+func (p Period) Is(other Period) bool {
+	return p.Tag == other.Tag && p.Start.Equal(other.Start) && p.End.Equal(other.End)
+}
+
 // Within reports whether each period of c lies in one period of outer.
 func (c Calendar) Within(outer Calendar) bool {
 	switch {
 	case outer.unit == none:
 		return true
-	case c.unit == none || c.Zone() != outer.Zone():
+	case outer.unit == season:
+		return slices.EqualFunc(c.seasons, outer.seasons, Period.Is)
+	case c.unit == none || c.unit == season || c.Zone() != outer.Zone() || c.zone.starts != outer.zone.starts:
 		return false
 	case outer.unit <= hour:
 		return c.unit <= hour && outer.length%c.length == 0
@@ -119,10 +151,13 @@ func (c Calendar) Within(outer Calendar) bool {
 func (c Calendar) Periodic() bool { return c.unit != none }
 
 // At returns the period that t is in. The error wraps [ErrPeriod] if its tag has no
-// year from 1970 to 9998.
+// year from 1970 to 9998, and is a [*Gap] between seasons.
 func (c Calendar) At(t time.Time) (Period, error) {
-	if c.unit == none {
+	switch c.unit {
+	case none:
 		return Period{}, nil
+	case season:
+		return c.seasons.at(t.In(c.zone.Location))
 	}
 	if y := t.Year(); y < minYear-1 || y > maxYear+1 {
 		return Period{}, fmt.Errorf("%w: the year %d is not from %d to %d", ErrPeriod, y, minYear, maxYear)
@@ -145,20 +180,39 @@ func (c Calendar) At(t time.Time) (Period, error) {
 	return p, nil
 }
 
-// Next returns the period that begins where p ends. Without periods the error wraps
-// [ErrPeriod].
-func (c Calendar) Next(p Period) (Period, error) {
-	if c.unit == none {
-		return Period{}, fmt.Errorf("%w: the class has no periods", ErrPeriod)
+// Following returns the first period that begins after t. Without one the error wraps [ErrPeriod].
+func (c Calendar) Following(t time.Time) (Period, error) {
+	if c.unit == season {
+		return c.seasons.following(t.In(c.zone.Location))
+	}
+	p, err := c.periodAt(t)
+	if err != nil {
+		return p, err
 	}
 	return c.At(p.End)
 }
 
-// Previous returns the period that ends where p begins. Without periods the error
-// wraps [ErrPeriod].
-func (c Calendar) Previous(p Period) (Period, error) {
-	if c.unit == none {
-		return Period{}, fmt.Errorf("%w: the class has no periods", ErrPeriod)
+// Ended returns the latest period that has ended by t. Without one the error wraps [ErrPeriod].
+func (c Calendar) Ended(t time.Time) (Period, error) {
+	if c.unit == season {
+		return c.seasons.ended(t.In(c.zone.Location))
+	}
+	p, err := c.periodAt(t)
+	if err != nil {
+		return p, err
 	}
 	return c.At(p.Start.Add(-1))
 }
+
+func (c Calendar) periodAt(t time.Time) (Period, error) {
+	if c.unit == none {
+		return Period{}, fmt.Errorf("%w: the class has no periods", ErrPeriod)
+	}
+	return c.At(t)
+}
+
+// Next returns the period after p. Without one the error wraps [ErrPeriod].
+func (c Calendar) Next(p Period) (Period, error) { return c.Following(p.Start) }
+
+// Previous returns the period before p. Without one the error wraps [ErrPeriod].
+func (c Calendar) Previous(p Period) (Period, error) { return c.Ended(p.Start) }

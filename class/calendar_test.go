@@ -17,6 +17,15 @@ func calendar(t testing.TB, period, tz string) Calendar {
 	return c
 }
 
+func starting(t testing.TB, period, tz string, starts time.Duration) Calendar {
+	t.Helper()
+	c, err := calendar(t, period, tz).Starting(starts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func instant(t testing.TB, rfc3339 string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339Nano, rfc3339)
@@ -219,6 +228,11 @@ func calendars(t testing.TB) (all []Calendar) {
 	for _, tz := range zones {
 		for _, period := range []string{"1m", "15m", "16m", "20m", "30m", "1h", "90m", "12h", "day", "week", "month", "year"} {
 			all = append(all, calendar(t, period, tz))
+		}
+		for _, period := range []string{"day", "week", "month", "year"} {
+			for _, starts := range []time.Duration{30 * time.Minute, 150 * time.Minute, 5 * time.Hour, 23*time.Hour + 59*time.Minute} {
+				all = append(all, starting(t, period, tz, starts))
+			}
 		}
 		short, err := PartsOfDay(5*time.Second, tz)
 		if err != nil {

@@ -42,10 +42,10 @@ func New(name, board string, c Calendar) (*Class, error) {
 	if err != nil {
 		return nil, err
 	}
-	class := &Class{name: name, board: board, template: t, calendar: c, tag: c.sample()}
+	class := &Class{name: name, board: board, template: t, calendar: c, tag: c.Sample()}
 	longest := t.fill(func(name string) string {
 		if name == period {
-			return c.sample()
+			return c.Sample()
 		}
 		return strings.Repeat("x", MaxDimension)
 	})
@@ -70,7 +70,7 @@ func (c *Class) Dimensions() []string {
 	return slices.DeleteFunc(c.template.names(), func(name string) bool { return name == period })
 }
 
-// At returns the board of the period that t is in. dims must have a value for each
+// At returns the board of the period that t is in; between seasons the error is a [*Gap]. dims must have a value for each
 // dimension and for nothing else; the board keeps it.
 func (c *Class) At(dims map[string]string, t time.Time) (Board, error) {
 	p, err := c.calendar.At(t)
@@ -163,7 +163,9 @@ func (c *Class) Parse(id rankcache.BoardID) (Board, bool) {
 
 // Matches reports whether the id has the form of ids of the class. It is quick and allocates
 // nothing, but it takes a tag of no period, such as 20261399, for a tag.
-func (c *Class) Matches(id rankcache.BoardID) bool { return c.template.matches(string(id), c.tag) }
+func (c *Class) Matches(id rankcache.BoardID) bool {
+	return c.template.matches(string(id), &c.calendar, c.tag)
+}
 
 // Start returns the text that all ids of the class have before the first sign or placeholder.
 func (c *Class) Start() string {
@@ -173,12 +175,10 @@ func (c *Class) Start() string {
 	return c.template[0].text
 }
 
-// Next returns the board of the next period. Without periods the error wraps
-// [ErrPeriod].
+// Next returns the board of the next period. Without one the error wraps [ErrPeriod].
 func (b Board) Next() (Board, error) { return b.beside(b.Class.calendar.Next) }
 
-// Previous returns the board of the period before. Without periods the error wraps
-// [ErrPeriod].
+// Previous returns the board of the period before. Without one the error wraps [ErrPeriod].
 func (b Board) Previous() (Board, error) { return b.beside(b.Class.calendar.Previous) }
 
 func (b Board) beside(move func(Period) (Period, error)) (Board, error) {

@@ -44,10 +44,9 @@ func canMeet(a *Class, s segment, b *Class, other segment) bool {
 	case s.isTag() && other.isTag():
 		return true
 	case s.isTag() && other.isDim():
-		return CheckDimension(a.calendar.sample()) == nil
+		return a.calendar.unit == season || CheckDimension(a.calendar.Sample()) == nil
 	case s.isTag():
-		_, err := a.calendar.Parse(other.text)
-		return err == nil
+		return a.calendar.canMean(other.text)
 	case other.placeholder && !s.placeholder, other.isTag():
 		return canMeet(b, other, a, s)
 	case s.placeholder:

@@ -57,7 +57,10 @@ func (d date) year(u unit) int {
 }
 
 // zone is a time zone in which days have a first instant.
-type zone struct{ *time.Location }
+type zone struct {
+	*time.Location
+	starts time.Duration // of days, by the clock; 0: midnight
+}
 
 func loadZone(name string) (zone, error) {
 	if name == "" || name == "Local" { // time.LoadLocation takes both
@@ -67,22 +70,31 @@ func loadZone(name string) (zone, error) {
 	if err != nil {
 		return zone{}, fmt.Errorf("time zone %.40q: want an IANA name such as Asia/Shanghai, or UTC: %.100w", name, err)
 	}
-	return zone{loc}, nil
+	return zone{Location: loc}, nil
 }
 
-// begin returns the first instant whose local date is d or later. Days that the zone
-// left out begin and end at the same instant. Clocks that were set back over midnight
-// do not begin the day again.
+// begin returns the first instant of a day: at which the clock shows its start or later on the date d
+// or, if the zone left that out, the next one. Days that were left out begin and end at the same
+// instant. Clocks that were set back over the start do not begin the day again.
 func (z zone) begin(d date) time.Time {
-	midnight := int64(d) * secondsPerDay
-	t := time.Unix(midnight-secondsPerDay, 0).In(z.Location) // offsets are less than a day: d has not begun
+	midnight := z.first(int64(d) * secondsPerDay)
+	if z.starts == 0 {
+		return midnight
+	}
+	return z.first(int64(dateFrom(midnight.Date()))*secondsPerDay + int64(z.starts/time.Second))
+}
+
+// first returns the first instant at which the clock shows a time or a later one, that UTC's clock shows at
+// a Unix time.
+func (z zone) first(clock int64) time.Time {
+	t := time.Unix(clock-secondsPerDay, 0).In(z.Location) // offsets are less than a day: it is not reached
 	for {
 		_, offset := t.Zone()
 		_, end := t.ZoneBounds()
 		if !end.IsZero() && !end.After(t) { // from 2040 on, Go 1.26 ends leap years a day early
 			end = t.Add(time.Hour)
 		}
-		first := max(t.Unix(), midnight-int64(offset))
+		first := max(t.Unix(), clock-int64(offset))
 		if end.IsZero() || first < end.Unix() {
 			return time.Unix(first, 0).In(z.Location)
 		}
@@ -96,6 +108,9 @@ func (z zone) dateOf(t time.Time) date {
 	d := dateFrom(local.Date())
 	for !z.begin(d + 1).After(t) { // clocks were set back over midnight
 		d++
+	}
+	for z.starts > 0 && z.begin(d).After(t) {
+		d--
 	}
 	return d
 }

@@ -6,7 +6,7 @@
 // From a command's class, dimensions and time to its board, in order: a [Calendar]
 // finds the period (calendar.go), whose days begin where the zone's do (day.go) and
 // whose name is its tag (tag.go); a template puts dimensions and tag into an id
-// (template.go); [Class.At] returns the board, [Class.Parse] the same from an id
+// (template.go); seasons are periods of which each is written down (season.go). [Class.At] returns the board, [Class.Parse] the same from an id
 // (class.go). [Conflict] tells which classes can make one id (conflict.go).
 //
 // # Glossary

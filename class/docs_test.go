@@ -5,18 +5,21 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
-// TestExamplesOfTheDocumentation checks that the tables of docs/classes/PERIODS.md are what
+// TestExamplesOfTheDocumentation checks that the tables of docs/classes/PERIODS.md and SEASONS.md are what
 // the code makes.
 func TestExamplesOfTheDocumentation(t *testing.T) {
 	doc, err := os.ReadFile("../docs/classes/PERIODS.md")
-	if err != nil {
-		t.Fatal(err)
+	seasons, err2 := os.ReadFile("../docs/classes/SEASONS.md")
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
 	}
-	for name, table := range map[string]string{"periods": periodTable(t), "days": dayTable(t), "boards": boardTable(t)} {
+	doc = append(doc, seasons...)
+	for name, table := range map[string]string{"periods": periodTable(t), "days": dayTable(t), "boards": boardTable(t), "starts": startsTable(t)} {
 		if !strings.Contains(string(doc), table) {
-			t.Errorf("docs/classes/PERIODS.md does not have the table of %s, which is now\n%s", name, table)
+			t.Errorf("docs/classes does not have the table of %s, which is now\n%s", name, table)
 		}
 	}
 }
@@ -58,6 +61,24 @@ func dayTable(t *testing.T) string {
 			fmt.Fprintf(&b, " `%s` |", last.Tag)
 		}
 		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// startsTable shows days that begin at some time of a clock that is set.
+func startsTable(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString("| zone | `starts` | day | begins | ends | hours |\n|---|---|---|---|---|---|\n")
+	for _, c := range [][3]string{{"Asia/Shanghai", "05:00", "20261122"}, {"Europe/Berlin", "05:00", "20260328"}, {"Europe/Berlin", "05:00", "20261024"}, {"Europe/Berlin", "02:30", "20260329"}, {"Europe/Berlin", "02:30", "20261025"}} {
+		at, err := time.Parse("15:04", c[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		day, err := starting(t, "day", c[0], at.Sub(at.Truncate(24*time.Hour))).Parse(c[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | `%s` | %s | %s | %v |\n", c[0], c[1], day.Tag, day.Start.Format("2006-01-02 15:04 -0700"), day.End.Format("2006-01-02 15:04 -0700"), day.End.Sub(day.Start).Hours())
 	}
 	return b.String()
 }

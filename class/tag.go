@@ -36,15 +36,21 @@ func (c Calendar) tag(first date, n int) string {
 	return civil.Format("20060102")
 }
 
-// sample returns a tag of the calendar; all have its length, but for parts of days on
-// which a zone changed sides of the date line.
-func (c Calendar) sample() string {
+// Sample returns a tag of the calendar, the longest of seasons; all others have its length, but for parts
+// of days on which a zone changed sides of the date line.
+func (c Calendar) Sample() string {
+	if c.unit == season {
+		return c.seasons.longestTag()
+	}
 	return c.tag(dateFrom(2026, 11, 22).first(c.unit), 0)
 }
 
 // Parse returns the period that a tag names. The error wraps [ErrPeriod] for every
 // text that is not the tag of a period.
 func (c Calendar) Parse(tag string) (Period, error) {
+	if p, ok := c.seasons.named(tag); ok {
+		return p, nil
+	}
 	t, ok := c.instant(tag)
 	if p, err := c.At(t); ok && err == nil && p.Tag == tag { // one way only to write a tag
 		return p, nil
@@ -52,11 +58,32 @@ func (c Calendar) Parse(tag string) (Period, error) {
 	return Period{}, fmt.Errorf("%w: tag %.40q", ErrPeriod, tag)
 }
 
+// canMean reports whether the text is the tag of a period, or can be that of a season to come.
+func (c Calendar) canMean(text string) bool {
+	if c.unit == season {
+		return checkSeasonTag(text) == nil
+	}
+	_, err := c.Parse(text)
+	return err == nil
+}
+
+// looksLikeTag is a quick Parse that takes a tag of no period, such as 20261399, for a tag. sample
+// is one of the calendar.
+func (c *Calendar) looksLikeTag(text, sample string) bool {
+	if c.unit == season {
+		_, ok := c.seasons.named(text)
+		return ok
+	}
+	return alike(text, sample)
+}
+
 // instant returns a time that is in the period if the text is a tag.
 func (c Calendar) instant(tag string) (time.Time, bool) {
 	switch c.unit {
 	case none:
 		return time.Time{}, tag == ""
+	case season:
+		return time.Time{}, false
 	case part:
 		return c.inDay(tag, "-", 1)
 	case hour:

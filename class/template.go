@@ -141,12 +141,12 @@ func (t template) parse(id string) (map[string]string, bool) {
 	return values, true
 }
 
-// matches reports whether parse would find values in id, and a tag with digits where sample
-// has them. It allocates nothing.
-func (t template) matches(id, sample string) bool {
+// matches reports whether parse would find values in id, and what looks like a tag of the calendar,
+// of which sample is one. It allocates nothing.
+func (t template) matches(id string, c *Calendar, sample string) bool {
 	for i, s := range t {
 		text, sign, rest, more := cutSign(id)
-		if sign != s.sign || more != (i < len(t)-1) || !s.placeholder && text != s.text || s.isDim() && text == "" || s.isTag() && !alike(text, sample) {
+		if sign != s.sign || more != (i < len(t)-1) || !s.placeholder && text != s.text || s.isDim() && text == "" || s.isTag() && !c.looksLikeTag(text, sample) {
 			return false
 		}
 		id = rest

@@ -2,10 +2,13 @@ package compat
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/rooms"
 )
 
@@ -69,11 +72,19 @@ func (n *name) boardOf(now time.Time) (rankcache.BoardID, rooms.NamedPeriod, err
 	}
 	period, err := n.kind.PeriodAt(cmp.Or(n.at, rooms.Now), now)
 	if err != nil {
-		return "", period, badField("rank_type", "period: %w", err)
+		return "", period, noBoard("rank_type", fmt.Errorf("period: %w", err))
 	}
 	board, err := n.kind.In(n.dims, period.Period)
 	if err != nil {
 		return "", period, badField("rank_type", "%w", err)
 	}
 	return board.ID, period, nil
+}
+
+// noBoard returns the error of a request for which a class has no board, as the field has no period.
+func noBoard(field string, err error) error {
+	if gap, ok := errors.AsType[*class.Gap](err); ok {
+		return notFound("no_period", "No season at that time", gap.Error())
+	}
+	return badField(field, "%w", err)
 }

@@ -193,7 +193,7 @@ func boardAt(kind *rooms.Class, value string, at, now time.Time) (class.Board, e
 	}
 	board, err := kind.At(dims, at)
 	if err != nil {
-		return board, badField("t_time", "%w", err)
+		return board, noBoard("t_time", err)
 	}
 	if board.Period.Tag != "" && kind.InState(board.Period, now).State == rooms.PeriodGone {
 		return board, gone(kind, board.Period)

@@ -29,6 +29,7 @@ classes:
 - {name: hourly, title: Hours, board: "hourly:{zone}:{period}", period: 1h, keep: 24h, grace: 10s, ids: {act: 2, rank: 1}}
 - {name: two, board: "two:{x}:{y}", period: none}
 - {name: square, board: "square:{period}:{y}:{x}", period: day, keep: 72h, tz: Asia/Shanghai}
+- {name: ladder, board: "ladder:{period}", ids: {act: 3, rank: 1}, seasons: [{tag: s1, from: 2026-11-01T00:00:00Z, to: 2026-11-23T10:00:00Z}, {tag: s2, from: 2026-12-01T00:00:00Z, to: 2026-12-22T00:00:00Z}]}
 `
 
 var now = time.Date(2026, 11, 23, 10, 30, 0, 0, time.UTC)
@@ -115,6 +116,9 @@ func TestAnswers(t *testing.T) {
 		{"/compat/getScore", `{"rank_name":"local","rank_item":"a","rank_item":"b"}`, 400, `rank_item`},
 		{"/compat/topScore", `{"rank_name":"local","rank_type":"9"}`, 400, `rank_type`},
 		{"/compat/topScore", `{"rank_name":"local","limit":501}`, 400, `limit`},
+		{"/compat/rank/list", `{"actId":3,"rankObj":{"rankId":1},"limit":1}`, 404, `"code":"no_period","detail":"no season runs at 2026-11-23T10:30:00Z: season s2 begins at 2026-12-01T00:00:00Z"`},
+		{"/compat/rank/list", `{"actId":3,"rankObj":{"rankId":1},"limit":1,"t_time":1795000000}`, 200, `"locked":"locking"`},
+		{"/compat/getScore", `{"rank_name":"ladder","rank_item":"m000001"}`, 404, `"message":"no_period: no season runs`},
 		{"/compat/other", `{}`, 0, ""},
 	} {
 		if status, body := ask(t, h, "POST", c.target, c.body); status != c.status || !strings.Contains(body, c.want) {

@@ -29,6 +29,7 @@ const classFile = `classes:
 - {name: day, board: "NAMEd.{zone}:{period}", period: day, grace: 5s, keep: 1h}
 - {name: fans, board: "NAMEf:{zone}", period: none}
 - {name: paid, board: "NAMEp:{period}", period: day, grace: 0s, keep: 1h, ledger: true}
+- {name: ladder, board: "NAMEs:{period}", keep: 1h, seasons: [{tag: s1, from: 2026-11-01T00:00:00Z, to: 2026-11-22T05:00:00Z}, {tag: s2, from: 2026-11-23T05:00:00Z, to: 2126-11-23T05:00:00Z}]}
 - {name: lasting, board: "NAMEl:{period}", period: day, grace: 0s, keep: 1h, ops: [incr], durable: true}
 `
 

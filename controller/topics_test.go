@@ -25,6 +25,8 @@ func TestOwnerOfATopic(t *testing.T) {
 		"update_cache_" + n + ".7.20261122-35": {boards: []rankcache.BoardID{rankcache.BoardID(n + ":7:20261122-35")}, due: utc("2026-11-22T18:30:00Z")},
 		"update_cache_" + n + "d.7.20261122":   {boards: []rankcache.BoardID{rankcache.BoardID(n + "d.7:20261122")}, due: utc("2026-11-23T01:00:00Z")},
 		"update_cache_" + n + "f.7":            {boards: []rankcache.BoardID{rankcache.BoardID(n + "f:7")}},
+		"update_cache_" + n + "s.s1":           {boards: []rankcache.BoardID{rankcache.BoardID(n + "s:s1")}, due: utc("2026-11-22T06:00:00Z")},
+		"update_cache_" + n + "s.s9":           {boards: []rankcache.BoardID{rankcache.BoardID(n + "s.s9"), rankcache.BoardID(n + "s:s9")}},
 		"update_cache_1_2_3":                   {boards: []rankcache.BoardID{"1_2_3"}},
 		"update_cache_a.b":                     {boards: []rankcache.BoardID{"a.b", "a:b"}},
 		"update_cache_a.b.c.d.e.f.g":           {},

@@ -88,11 +88,15 @@ type Class struct {
 }
 
 // classText is what a [class.Class] is made from, as it is written.
-type classText struct{ name, board, period, tz, score, order string }
+type classText struct {
+	name, board, period, tz, score, order string
+	starts                                time.Duration // startsUnset: not given
+	seasons                               class.Seasons
+}
 
 func readClass(n *yaml.Node, source string, calendar NewCalendar) (*Class, error) {
 	c := &Class{source: source, Grace: 5 * time.Second, Keep: keepUnset, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
-	text := classText{tz: "UTC"}
+	text := classText{tz: "UTC", starts: startsUnset}
 	if err := fields(n, c.keys(&text)); err != nil {
 		return nil, err
 	}
@@ -103,6 +107,8 @@ func readClass(n *yaml.Node, source string, calendar NewCalendar) (*Class, error
 func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 	return map[string]func(*yaml.Node) error{
 		"name": intoString(&text.name), "board": intoString(&text.board), "period": intoString(&text.period), "tz": intoString(&text.tz),
+		"starts":       text.readStarts,
+		"seasons":      func(n *yaml.Node) error { return each(n, text.addSeason) },
 		"title":        intoString(&c.Title),
 		"grace":        duration(&c.Grace, 0, maxKeep),
 		"keep":         duration(&c.Keep, 0, maxKeep),
@@ -134,10 +140,7 @@ const defaultKeep = 72 * time.Hour
 
 // finish makes the ids' part and checks the settings with each other.
 func (c *Class) finish(text classText, newCalendar NewCalendar) error {
-	if text.period == "" {
-		return fmt.Errorf("class %.60q has no period: want none, a divisor of a day such as 30m, 1h, day, week, month or year", text.name)
-	}
-	calendar, err := newCalendar(text.period, text.tz)
+	calendar, err := text.calendar(newCalendar)
 	if err == nil {
 		c.Class, err = class.New(text.name, text.board, calendar)
 	}
@@ -183,6 +186,8 @@ func (c *Class) check(score string) error {
 		return errors.New("ops: want at least one of incr, set and delete")
 	case c.Trim > 0 && !onlyIncr:
 		return errors.New("trim: want ops: [incr], as a member that was trimmed comes back by increments only")
+	case len(c.Feeds) > 0 && c.Calendar().Seasons() != nil:
+		return errors.New("feeds: a class with seasons has none")
 	case len(c.Feeds) > 0 && !onlyIncr:
 		return errors.New("feeds: want ops: [incr], as only increments change other classes")
 	case c.IDs != IDs{} && len(c.Dimensions()) > 1:
@@ -279,9 +284,9 @@ func (g *Guard) readChanges(n *yaml.Node) error {
 // Order is the direction in which the best score that is shown comes first.
 func (c *Class) Order() rankcache.Direction { return c.Form.Named(rankcache.Descending) }
 
-func (c *Class) lasting() [6]string {
+func (c *Class) lasting() [7]string {
 	feeds := slices.Sorted(slices.Values(c.Feeds))
-	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", ")}
+	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Starts(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", ")}
 }
 
 func (c *Class) wrong(err error) error {

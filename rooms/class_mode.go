@@ -98,31 +98,27 @@ const maxEnded = 3
 // ended within grace, the latest first.
 func (c *Class) periods(now time.Time) []class.Period {
 	calendar := c.Calendar()
-	running, err := calendar.At(now)
-	if err != nil {
-		return nil
+	var all []class.Period
+	if running, err := calendar.At(now); err == nil {
+		all = append(all, running)
 	}
-	all := []class.Period{running}
-	if next, err := calendar.Next(running); err == nil && !now.Before(next.Start.Add(-c.Lead)) {
+	if next, err := calendar.Following(now); err == nil && !now.Before(next.Start.Add(-c.Lead)) {
 		all = append(all, next)
 	}
-	ended := running
-	for range maxEnded {
-		if ended, err = calendar.Previous(ended); err != nil || now.Sub(ended.End) > c.Grace {
-			break
-		}
+	ended, err := calendar.Ended(now)
+	for n := 0; n < maxEnded && err == nil && now.Sub(ended.End) <= c.Grace; n++ {
 		all = append(all, ended)
+		ended, err = calendar.Previous(ended)
 	}
 	return all
 }
 
-// someBoards returns the boards of one period that the class's mode is for.
+// someBoards returns the boards of one period, with the longest ids, that the class's mode is for.
 func (c *Class) someBoards() []rankcache.BoardID {
-	p, err := c.Calendar().At(time.Unix(0, 0))
-	if err != nil || c.Mode == ModeNone {
+	if c.Mode == ModeNone {
 		return nil
 	}
-	return c.boardsIn(p)
+	return c.boardsIn(class.Period{Tag: c.Calendar().Sample()})
 }
 
 // boardsIn returns the boards of a period, one for each combination of values.

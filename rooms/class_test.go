@@ -107,13 +107,15 @@ func TestBoardOfAClass(t *testing.T) {
 func TestParseRejectsClasses(t *testing.T) {
 	a := func(lines ...string) string { return entry("a", "a:{zone}:{period}", append(lines, "period: day")...) }
 	b := func(lines ...string) string { return entry("b", "b:{zone}:{period}", append(lines, "period: day")...) }
+	season := func(lines ...string) string { return entry("a", "a:{period}", lines...) }
+	s1 := "seasons:\n  - {tag: s1, from: 2026-11-01T00:00:00Z, to: 2026-12-01T00:00:00Z}"
 	onlyIncr := "ops: [incr]"
 	for _, c := range []struct{ classes, want string }{
 		// One class.
 		{entry("a", "a:{period}", "period: 60m"), "line 2: class \"a\": period of an hour: write 1h"},
 		{entry("a", "a:{period}", "period: 7m"), "line 2: class \"a\": period 7m0s does not divide a day"},
 		{entry("a", "a:{period}", "period: 5s"), "line 2: class \"a\": period 5s: want at least 1m"},
-		{entry("a", "a"), "line 2: class \"a\" has no period"},
+		{entry("a", "a"), "line 2: class \"a\": no period: want none"},
 		{entry("a", "a:{period}", "period: day", "tz: Mars/Base"), "line 2: class \"a\": time zone"},
 		{entry("A", "a", "period: none"), "line 2: class \"A\": class name"},
 		{entry("a", "aaaa:bb:{x}:{y}:{z}", "period: none"), "longest id: bad board id"},
@@ -161,6 +163,37 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("ids: {act: 1, rank: 2, obj: 3}"), "line 4: unknown or repeated key \"obj\""},
 		{entry("a", "a:{x}:{y}", "period: none", "ids: {act: 1, rank: 2}"), "line 2: class a: ids: board \"a:{x}:{y}\" has several dimensions"},
 		{a("group: b") + b(), "line 2: class a: group: want ids, too"},
+
+		// Starts and seasons.
+		{a("starts: 5"), "line 4: want a string in quotes"},
+		{a("starts: 5h"), "line 4: starts \"5h\": want a time of the day"},
+		{a("starts: \"5:00\""), "line 4: starts \"5:00\": want a time of the day"},
+		{a("starts: \"24:00\""), "line 4: starts \"24:00\": want a time of the day"},
+		{a("starts: \"05:60\""), "line 4: starts \"05:60\": want a time of the day"},
+		{a("starts: \"05:00:30\""), "line 4: starts \"05:00:30\": want a time of the day"},
+		{entry("a", "a:{period}", "period: 1h", "starts: \"05:00\""), "line 2: class \"a\": starts: periods of 1h have none"},
+		{entry("a", "a:{period}", "period: 30m", "starts: \"00:00\""), "line 2: class \"a\": starts: periods of 30m have none"},
+		{entry("a", "a", "period: none", "starts: \"05:00\""), "line 2: class \"a\": starts: periods of none have none"},
+		{season("starts: \"05:00\"", s1), "line 2: class \"a\": starts: periods of seasons have none"},
+		{season("period: day", s1), "line 2: class \"a\": seasons are its periods: leave out period"},
+		{season("seasons: []"), "line 2: class \"a\": no period: want none"},
+		{season("seasons: {tag: s1}"), "line 4: want a list"},
+		{season("seasons: [s1]"), "line 4: want a mapping"},
+		{season("seasons: [{tag: s1}]"), "line 4: season: want tag, from and to"},
+		{season("seasons: [{from: 2026-11-01T00:00:00Z, to: 2026-12-01T00:00:00Z}]"), "line 4: tag \"\": want 1 to 32"},
+		{season("seasons: [{tag: 1, from: 2026-11-01T00:00:00Z, to: 2026-12-01T00:00:00Z}]"), "line 4: want a string in quotes"},
+		{season("seasons: [{tag: s1, from: 2026-11-01, to: 2026-12-01T00:00:00Z}]"), "line 4: \"2026-11-01\": want a time as in RFC 3339"},
+		{season("seasons: [{tag: s1, from: 2026-11-01T00:00:00Z, to: [7]}]"), "line 4: \"\": want a time as in RFC 3339"},
+		{season("seasons: [{tag: s1, start: 2026-11-01T00:00:00Z}]"), "line 4: unknown or repeated key \"start\""},
+		{season(s1, "- {tag: s2, from: 2026-11-30T23:59:59Z, to: 2026-12-02T00:00:00Z}"), "line 6: season s2 begins at 2026-11-30T23:59:59Z, before s1 ends"},
+		{season(s1, "- {tag: s0, from: 2026-12-01T00:00:00Z, to: 2026-12-02T00:00:00Z}"), "line 6: tag \"s0\" does not sort behind \"s1\""},
+		{season("tz: Mars/Base", s1), "line 2: class \"a\": time zone"},
+		{season("ops: [incr]", "feeds: [b]", s1) + b(), "line 2: class a: feeds: a class with seasons has none"},
+		{entry("b", "b:{period}", "period: day", "ops: [incr]", "feeds: [a]") + season(s1), "line 2: class b: feeds a: its period is seasons, that of this class day"},
+		{season(s1) + entry("b", "a:{zone}", "period: none"), "can have one id"},
+		{entry("a", "a:{period}", "period: day", "starts: \"05:00\"", "ops: [incr]", "feeds: [b]") + entry("b", "b:{period}", "period: week"), "feeds b: its starts is 00:00, that of this class 05:00: want the same"},
+		{entry("a", "a:{period}", "period: 30m", "ops: [incr]", "feeds: [b]") + entry("b", "b:{period}", "period: day", "starts: \"05:00\""), "feeds b: its starts is 05:00, that of this class 00:00: want the same"},
+		{entry("a", "a:{period}", "period: day", "starts: \"05:00\"", "ids: {act: 1, rank: 2}", "group: b") + entry("b", "b:{period}", "period: day"), "group b: its starts is 00:00, that of this class 05:00: want the same"},
 
 		// Several.
 		{a("ids: {act: 1, rank: 2}") + b("ids: {act: 1, rank: 2}"), "line 7: class b: ids: class a has the same"},

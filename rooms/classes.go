@@ -1,6 +1,7 @@
 package rooms
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -163,12 +164,20 @@ func (all Classes) checkGroup(c *Class) error {
 		return errors.New("group: want another class: its members are the groups")
 	case !slices.Equal(group.Dimensions(), c.Dimensions()) && len(group.Dimensions()) > 0:
 		return fmt.Errorf("group %s: its dimensions are %q, those of this class %q: want the same or none", c.Group, group.Dimensions(), c.Dimensions())
+	case !sameStarts(c.Calendar(), group.Calendar()):
+		return fmt.Errorf("group %s: its starts is %s, that of this class %s: want the same", c.Group, startsText(group.Calendar()), startsText(c.Calendar()))
 	case !c.Calendar().Within(group.Calendar()):
 		return fmt.Errorf("group %s: its period is %s (%s): want one that has each period of this class, %s (%s), in it",
 			c.Group, group.Calendar(), group.Calendar().Zone(), c.Calendar(), c.Calendar().Zone())
 	}
 	return nil
 }
+
+// sameStarts reports whether periods of from begin at the time of the day at which those of to do, if it
+// has any.
+func sameStarts(from, to class.Calendar) bool { return !to.Periodic() || from.Starts() == to.Starts() }
+
+func startsText(c class.Calendar) string { return cmp.Or(c.Starts(), "00:00") }
 
 // checkCircles follows the feeds of c, by way of the classes of path. It does not
 // follow those of done again.
@@ -204,6 +213,8 @@ func checkFed(c, fed *Class) error {
 		return fmt.Errorf("its ops are %v: want incr among them", fed.Ops)
 	case to.Periodic() && from.Periodic() && from.Zone() != to.Zone():
 		return fmt.Errorf("its tz is %s, that of this class %s: want the same", to.Zone(), from.Zone())
+	case !sameStarts(from, to):
+		return fmt.Errorf("its starts is %s, that of this class %s: want the same", startsText(to), startsText(from))
 	case !from.Within(to):
 		return fmt.Errorf("its period is %s, that of this class %s: want each period to lie in one of the fed class", to, from)
 	case to.Periodic() && fed.Grace < c.Grace:

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -222,8 +223,8 @@ func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 }
 
 // CheckChange returns an error if a class of the file differs from the one of the same
-// name in old in what can't change while boards of it live: board, period, tz, ties,
-// order and feeds.
+// name in old in what can't change while boards of it live: board, period, starts, tz, ties,
+// order and feeds, and the seasons that have begun.
 func (f *File) CheckChange(old *File) error {
 	for _, c := range f.Classes {
 		before := old.Class(c.Name())
@@ -231,10 +232,13 @@ func (f *File) CheckChange(old *File) error {
 			continue
 		}
 		then, now := before.lasting(), c.lasting()
-		for i, key := range [...]string{"board", "period", "tz", "ties", "order", "feeds"} {
+		for i, key := range [...]string{"board", "period", "starts", "tz", "ties", "order", "feeds"} {
 			if then[i] != now[i] {
 				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, then[i], now[i]))
 			}
+		}
+		if err := c.checkSeasons(before, time.Now()); err != nil {
+			return c.wrong(err)
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func (p *NamedPeriod) Holds(now time.Time) bool {
 }
 
 // PeriodAt returns the period that at names: now, previous, a time as in RFC 3339, or a tag. An
-// error tells what is wrong with at.
+// error tells what is wrong with at; it is a [*class.Gap] where it names no season.
 func (c *Class) PeriodAt(at string, now time.Time) (NamedPeriod, error) {
 	calendar := c.Calendar()
 	if !calendar.Periodic() {
@@ -65,16 +65,20 @@ func (c *Class) PeriodAt(at string, now time.Time) (NamedPeriod, error) {
 		}
 		return NamedPeriod{State: PeriodRunning}, nil
 	}
-	if at != Now && at != Previous {
-		p, err := parsePeriod(calendar, at)
+	switch at {
+	case Now:
+		p, err := calendar.At(now)
 		return c.InState(p, now), err
+	case Previous:
+		p, err := calendar.Ended(now)
+		next, none := calendar.Next(p)
+		if none != nil {
+			return c.InState(p, now), err
+		}
+		return c.inState(p, now, next.End), err
 	}
-	running, err := calendar.At(now)
-	p := running
-	if err == nil && at == Previous {
-		p, err = calendar.Previous(running)
-	}
-	return c.inState(p, now, running.Start, running.End), err
+	p, err := parsePeriod(calendar, at)
+	return c.InState(p, now), err
 }
 
 // parsePeriod returns the period of a time or of a tag.

@@ -97,11 +97,18 @@ func findBoard(c *Command, classes *rooms.File) (class.Board, *rooms.Class, erro
 	return board, kind, noBoard(err)
 }
 
+func isGap(err error) bool {
+	_, ok := errors.AsType[*class.Gap](err)
+	return ok
+}
+
 // noBoard returns the refusal of a command for which a class has no board, nil if it has.
 func noBoard(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case isGap(err):
+		return &Refusal{"no_period", err}
 	case errors.Is(err, class.ErrPeriod):
 		return &Refusal{"at", err}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,8 @@ func classFile(t testing.TB) *rooms.File {
 classes:
   - {name: gift-minute, board: "gift:{zone}:{period}", period: 1m, tz: Asia/Shanghai, ops: [incr]}
   - {name: fans, board: "fans_{app}_{host}", period: none}
+  - {name: ladder, board: "ladder:{zone}:{period}", ops: [incr], seasons: [{tag: s1, from: 2026-11-01T00:00:00Z, to: 2026-11-22T00:00:00Z}, {tag: s2, from: 2026-11-23T00:00:00Z, to: 2026-12-22T00:00:00Z}]}
+  - {name: cup, board: "cup:{zone}:{period}", ops: [incr], seasons: [{tag: c1, from: 2020-11-01T00:00:00Z, to: 2020-11-22T00:00:00Z}]}
 `))
 	must(t, err)
 	return file
@@ -45,18 +49,25 @@ func (h *fixture) zone() string {
 func TestResolve(t *testing.T) {
 	at := time.Date(2026, 11, 22, 9, 20, 30, 0, time.UTC).UnixMilli()
 	for data, want := range map[string]string{
-		`"class":"gift-minute","dims":{"zone":"7"},"op":"incr","delta":1`:           "gift:7:20261122-1041",
-		`"class":"fans","dims":{"app":"7","host":"88"},"op":"delete"`:               "fans_7_88",
-		`"board":"gift:7:20261122-1041","op":"incr","delta":1`:                      "gift:7:20261122-1041",
-		`"board":"gift:7:20261122","op":"delete"`:                                   "gift:7:20261122", // of no class
-		`"class":"gift","dims":{"zone":"7"},"op":"incr","delta":1`:                  "unknown_class",
-		`"class":"gift-minute","op":"incr","delta":1`:                               "bad_dims",
-		`"class":"gift-minute","dims":{"zone":""},"op":"incr","delta":1`:            "bad_dims",
-		`"class":"gift-minute","dims":{"zone":"a:b"},"op":"incr","delta":1`:         "bad_dims",
-		`"class":"gift-minute","dims":{"zone":"7","app":"1"},"op":"incr","delta":1`: "bad_dims",
-		`"class":"gift-minute","dims":{"zone":"7"},"op":"set","score":1`:            "op_not_allowed",
-		`"board":"gift:7:20261122-1041","op":"delete"`:                              "op_not_allowed",
-		`"class":"gift-minute","dims":{"zone":"7"},"op":"incr","delta":1,"at":-1`:   "at",
+		`"class":"gift-minute","dims":{"zone":"7"},"op":"incr","delta":1`:                               "gift:7:20261122-1041",
+		`"class":"fans","dims":{"app":"7","host":"88"},"op":"delete"`:                                   "fans_7_88",
+		`"board":"gift:7:20261122-1041","op":"incr","delta":1`:                                          "gift:7:20261122-1041",
+		`"board":"gift:7:20261122","op":"delete"`:                                                       "gift:7:20261122", // of no class
+		`"class":"gift","dims":{"zone":"7"},"op":"incr","delta":1`:                                      "unknown_class",
+		`"class":"gift-minute","op":"incr","delta":1`:                                                   "bad_dims",
+		`"class":"gift-minute","dims":{"zone":""},"op":"incr","delta":1`:                                "bad_dims",
+		`"class":"gift-minute","dims":{"zone":"a:b"},"op":"incr","delta":1`:                             "bad_dims",
+		`"class":"gift-minute","dims":{"zone":"7","app":"1"},"op":"incr","delta":1`:                     "bad_dims",
+		`"class":"gift-minute","dims":{"zone":"7"},"op":"set","score":1`:                                "op_not_allowed",
+		`"board":"gift:7:20261122-1041","op":"delete"`:                                                  "op_not_allowed",
+		`"class":"gift-minute","dims":{"zone":"7"},"op":"incr","delta":1,"at":-1`:                       "at",
+		`"class":"ladder","dims":{"zone":"7"},"op":"incr","delta":1`:                                    "no_period",
+		`"class":"ladder","dims":{"zone":"7"},"op":"incr","delta":1,"at":1`:                             "no_period",
+		`"class":"ladder","dims":{"zone":"7"},"op":"incr","delta":1,"at":` + fmt.Sprint(at-24*3600_000): "ladder:7:s1", // late, if it is not a repeat
+		`"class":"ladder","dims":{"zone":"7"},"op":"incr","delta":1,"at":` + fmt.Sprint(at+24*3600_000): "ladder:7:s2", // early
+		`"board":"ladder:7:s1","op":"incr","delta":1`:                                                   "ladder:7:s1",
+		`"board":"ladder:7:s1","op":"delete"`:                                                           "op_not_allowed",
+		`"board":"ladder:7:s3","op":"delete"`:                                                           "ladder:7:s3", // of no class
 	} {
 		if !strings.Contains(data, `"at"`) {
 			data += `,"at":` + fmt.Sprint(at)
@@ -104,15 +115,16 @@ func TestClassRefusals(t *testing.T) {
 		"bad_dims":        with(`"zone"`, `"area"`),
 		"board_and_class": with(`{`, `{"board":"1_2_3",`),
 		"op_not_allowed":  with(`"incr"`, `"delete"`),
+		"no_period":       with("gift-minute", "cup"),
 	}
 	for code, body := range want {
 		status, answer := h.post(t, body)
 		checkProblem(t, code, status, answer, httpserve.Problem{Status: 422, Code: code})
 	}
-	h.produce(t, want["unknown_class"], want["bad_dims"], want["board_and_class"], want["op_not_allowed"])
-	h.await(t, "refused", 8)
+	h.produce(t, slices.Collect(maps.Values(want))...)
+	h.await(t, "refused", 10)
 	kept := map[string][]refusedRecord{}
-	for _, record := range testkit.Records(t, h.kafka, h.opts.Names.Refused, 8) {
+	for _, record := range testkit.Records(t, h.kafka, h.opts.Names.Refused, 10) {
 		var r refusedRecord
 		must(t, json.Unmarshal(record.Value, &r))
 		kept[r.Reason] = append(kept[r.Reason], r)

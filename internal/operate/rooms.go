@@ -58,10 +58,11 @@ type classSummary struct {
 	Period  string    `json:"period"`
 	TZ      string    `json:"tz"`
 	Mode    string    `json:"mode"`
-	Board   string    `json:"board"`          // of the running period
-	Ends    time.Time `json:"ends,omitzero"`  // when the period does
-	Expires string    `json:"expires"`        // when a board does
-	Next    string    `json:"next,omitempty"` // board of the next period
+	Board   string    `json:"board"`           // of the running period; "": no season runs
+	Ends    time.Time `json:"ends,omitzero"`   // when the period does
+	Expires string    `json:"expires"`         // when a board does
+	Next    string    `json:"next,omitempty"`  // board of the next period
+	Begins  time.Time `json:"begins,omitzero"` // when the next period does
 	Durable bool      `json:"durable,omitempty"`
 }
 
@@ -91,11 +92,7 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 		s.Rooms[room.Mode.String()]++
 	}
 	for _, c := range parsed.Classes {
-		row, err := summarize(c, now)
-		if err != nil {
-			return fmt.Errorf("%s: class %s: %w", path, c.Name(), err)
-		}
-		s.Classes = append(s.Classes, row)
+		s.Classes = append(s.Classes, summarize(c, now))
 	}
 	return cli.PrintAs(to, output, s, func(to io.Writer) error {
 		fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules, %d classes\n", path,
@@ -108,16 +105,16 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 	})
 }
 
-func summarize(c *rooms.Class, now time.Time) (classSummary, error) {
+func summarize(c *rooms.Class, now time.Time) classSummary {
 	calendar := c.Calendar()
-	running, err := calendar.At(now)
-	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Board: c.Pattern(running), Ends: running.End, Expires: expiryText(c), Durable: c.Durable}
-	if err != nil || !calendar.Periodic() {
-		return s, err
+	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Expires: expiryText(c), Durable: c.Durable}
+	if running, err := calendar.At(now); err == nil {
+		s.Board, s.Ends = c.Pattern(running), running.End
 	}
-	next, err := calendar.Next(running)
-	s.Next = c.Pattern(next)
-	return s, err
+	if next, err := calendar.Following(now); err == nil {
+		s.Next, s.Begins = c.Pattern(next), next.Start
+	}
+	return s
 }
 
 func printClasses(to io.Writer, classes []classSummary) error {
@@ -127,11 +124,17 @@ func printClasses(to io.Writer, classes []classSummary) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tEXPIRES\tDURABLE\tNEXT BOARD")
 	for _, c := range classes {
-		ends := "never"
-		if !c.Ends.IsZero() {
+		ends, next := "never", c.Next
+		switch {
+		case !c.Ends.IsZero():
 			ends = c.Ends.Format(time.RFC3339)
+		case c.Board == "":
+			c.Board, ends = "-", "-"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Expires, c.Durable, c.Next)
+		if next != "" && !c.Begins.Equal(c.Ends) { // a season that does not follow at once
+			next += " from " + c.Begins.Format(time.RFC3339)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Expires, c.Durable, next)
 	}
 	return table.Flush()
 }

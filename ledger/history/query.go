@@ -94,7 +94,7 @@ func (q *query) checked(name, value, signs string, most int) string {
 const (
 	digits = "0123456789"
 	// classSigns and tagSigns are those of names and tags.
-	classSigns, tagSigns = "abcdefghijklmnopqrstuvwxyz-" + digits, "HW-" + digits
+	classSigns, tagSigns = "abcdefghijklmnopqrstuvwxyz-" + digits, "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + classSigns
 	maxTag               = 40
 )
 

@@ -3,8 +3,10 @@ package encode
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
 	"rankcache/wire"
@@ -26,6 +28,7 @@ const (
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
 	CodeUnknownClass   Code = "unknown_class"        // 404: neither the rooms file nor what is set at run time has such a class
 	CodeUnknownPeriod  Code = "unknown_period"       // 404: the period ended so long ago that its board is not kept
+	CodeNoPeriod       Code = "no_period"            // 404: no season runs, or none has ended; "next_start" has when the next one begins
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones
 	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
@@ -66,6 +69,7 @@ var Codes = [...]CodeInfo{
 	{CodeUnknownRoom, 404, "Room is not set at run time"},
 	{CodeUnknownClass, 404, "No such class"},
 	{CodeUnknownPeriod, 404, "Period is not kept any more"},
+	{CodeNoPeriod, 404, "No season at that time"},
 	{CodeUnknownPath, 404, "No such resource"},
 	{CodeBadMethod, 405, "Method not allowed"},
 	{CodeNotReached, 409, "Board has not reached min_seq"},
@@ -94,13 +98,22 @@ const RetryAfter = "1"
 type Problem struct {
 	Code     Code
 	Detail   string
-	Argument string // for CodeBadArgument
-	Allow    string // for CodeBadMethod
-	Seq      uint64 // for CodeNotReached: where Redis is, 0 if it knows none
+	Argument string    // for CodeBadArgument
+	Allow    string    // for CodeBadMethod
+	Seq      uint64    // for CodeNotReached: where Redis is, 0 if it knows none
+	Next     time.Time // for CodeNoPeriod: when the next season begins; zero: none is planned
 }
 
 func BadArgument(name, detail string) *Problem {
 	return &Problem{Code: CodeBadArgument, Argument: name, Detail: detail}
+}
+
+// PeriodProblem returns the problem with the period that the argument at names.
+func PeriodProblem(err error) *Problem {
+	if gap, ok := errors.AsType[*class.Gap](err); ok {
+		return &Problem{Code: CodeNoPeriod, Detail: err.Error(), Next: gap.Next.Start}
+	}
+	return BadArgument("at", err.Error())
 }
 
 // ProblemOf returns the problem that answers an error of a [sidecar.Reader]: no details
@@ -154,7 +167,7 @@ func (c Code) Index() int {
 // Info returns the status and the title of the problem.
 func (p *Problem) Info() *CodeInfo { return &Codes[p.Code.Index()] }
 
-// HTTP returns the problem for [httpserve.Problem.Write], without the seq.
+// HTTP returns the problem for [httpserve.Problem.Write], without seq and next start.
 func (p *Problem) HTTP() httpserve.Problem {
 	info := p.Info()
 	return httpserve.Problem{Title: info.Title, Status: info.Status, Code: string(p.Code), Argument: p.Argument, Detail: p.Detail, Allow: p.Allow}
@@ -168,6 +181,9 @@ func (p *Problem) Append(dst []byte) []byte {
 	dst = wire.AppendString(append(dst, `,"code":`...), string(p.Code))
 	if p.Code == CodeNotReached {
 		dst = appendSeq(append(dst, `,"seq":`...), p.Seq)
+	}
+	if !p.Next.IsZero() {
+		dst = append(p.Next.AppendFormat(append(dst, `,"next_start":"`...), time.RFC3339), '"')
 	}
 	if p.Argument != "" {
 		dst = wire.AppendString(append(dst, `,"argument":`...), p.Argument)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,10 +61,10 @@ type classRead struct {
 
 // periodBefore is what a trend is read from.
 type periodBefore struct {
-	board rankcache.BoardID
-	now   time.Time     // of the request
-	until time.Time     // when the trend that was read may have changed; zero: it can't
-	trend *encode.Trend // of the page's rows and the caller, if they were looked up for this call
+	board rankcache.BoardID // "": this is the first season
+	now   time.Time         // of the request
+	until time.Time         // when the trend that was read may have changed; zero: it can't
+	trend *encode.Trend     // of the page's rows and the caller, if they were looked up for this call
 }
 
 // known returns the trend that was looked up, nil if none was.
@@ -123,7 +124,7 @@ func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *
 	}
 	p, err := r.class.periodAt(at, now)
 	if err != nil {
-		return dst, encode.BadArgument(argNames[argAt], err.Error())
+		return dst, encode.PeriodProblem(err)
 	}
 	if p.State == rooms.PeriodGone {
 		return dst, &encode.Problem{Code: encode.CodeUnknownPeriod, Detail: r.class.Gone(p.Period).Error()}
@@ -135,6 +136,10 @@ func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *
 // findBefore finds the board of the period before.
 func (r *classRead) findBefore(now time.Time) *encode.Problem {
 	before, err := r.class.before(r.period, now)
+	if _, first := errors.AsType[*class.Gap](err); first {
+		r.before = &periodBefore{now: now}
+		return nil
+	}
 	if err != nil {
 		return noTrend(err.Error())
 	}
@@ -159,45 +164,52 @@ func (r *classRead) appendClass(object []byte, life rankcache.Life) []byte {
 
 // classRow is a class as GET /v1/classes shows it.
 type classRow struct {
-	Name       string         `json:"name"`
-	Title      string         `json:"title"`
-	Board      string         `json:"board"` // template of ids
-	Dimensions []string       `json:"dimensions"`
-	Period     string         `json:"period"`
-	TZ         string         `json:"tz"`
-	Score      string         `json:"score"`
-	Ties       rooms.Ties     `json:"ties"`
-	Order      string         `json:"order,omitempty"` // asc, where the lowest score is the best
-	Ops        []string       `json:"ops"`
-	Mode       string         `json:"mode"`
-	Feeds      []string       `json:"feeds"`
-	Trim       int            `json:"trim"`
-	Grace      float64        `json:"grace_s"`
-	Keep       float64        `json:"keep_s"`
-	Top        int            `json:"top"`
-	Running    *encode.Period `json:"running"` // nil: the class has no periods
+	Name       string           `json:"name"`
+	Title      string           `json:"title"`
+	Board      string           `json:"board"` // template of ids
+	Dimensions []string         `json:"dimensions"`
+	Period     string           `json:"period"`
+	TZ         string           `json:"tz"`
+	Score      string           `json:"score"`
+	Ties       rooms.Ties       `json:"ties"`
+	Order      string           `json:"order,omitempty"` // asc, where the lowest score is the best
+	Ops        []string         `json:"ops"`
+	Mode       string           `json:"mode"`
+	Feeds      []string         `json:"feeds"`
+	Trim       int              `json:"trim"`
+	Grace      float64          `json:"grace_s"`
+	Keep       float64          `json:"keep_s"`
+	Top        int              `json:"top"`
+	Starts     string           `json:"starts,omitempty"`
+	Running    *encode.Period   `json:"running"` // nil: the class has no periods, or no season runs
+	Seasons    []*encode.Period `json:"seasons,omitempty"`
 }
 
 // rows returns the classes in force as they are listed, in the order of the rooms file.
 func (c *classes) rows(now time.Time) ([]classRow, error) {
 	known := c.inForce()
 	rows := make([]classRow, len(known.file.Classes))
-	for i, class := range known.file.Classes {
-		k := known.byName[class.Name()]
+	for i, c := range known.file.Classes {
+		k := known.byName[c.Name()]
 		p, err := k.periodAt(rooms.Now, now)
-		if err != nil {
+		if _, gap := errors.AsType[*class.Gap](err); gap {
+			p = &classPeriod{}
+		} else if err != nil {
 			return nil, fmt.Errorf("class %s has no running period: %w", k.Name(), err)
 		}
-		rows[i] = k.row(p)
+		rows[i] = k.row(p, now)
 	}
 	return rows, nil
 }
 
 // row returns the class with its running period.
-func (k *knownClass) row(running *classPeriod) classRow {
+func (k *knownClass) row(running *classPeriod, now time.Time) classRow {
 	row := classRow{Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
 		Period: k.Calendar().String(), TZ: k.Calendar().Zone(), Score: "number", Ties: k.Ties, Mode: k.Mode.String(),
-		Feeds: append([]string{}, k.Feeds...), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Running: encode.PeriodOf(running.Period, running.State)}
+		Feeds: append([]string{}, k.Feeds...), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Starts: k.Calendar().Starts(), Running: encode.PeriodOf(running.Period, running.State)}
+	for _, s := range k.Calendar().Seasons() {
+		row.Seasons = append(row.Seasons, encode.PeriodOf(s, k.InState(s, now).State))
+	}
 	for _, op := range k.Ops {
 		row.Ops = append(row.Ops, op.String())
 	}

@@ -192,6 +192,9 @@ func (s *encoder) ownTrend(c *call) *encode.Trend {
 // readTrend returns the ranks of members in the period before. An answer is sent all the same
 // where they can't be read.
 func (s *encoder) readTrend(c *call, members []string) *encode.Trend {
+	if c.before.board == "" {
+		return &encode.Trend{}
+	}
 	q := rankcache.Query{Board: c.before.board, Room: c.query().Room, Order: c.query().Order, Mode: c.query().Mode, Members: members, Uncounted: true, RanksOnly: true}
 	ranks, until, err := s.reader.FormerRanks(c.ctx, &q, c.before.now)
 	if err != nil {

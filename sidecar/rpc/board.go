@@ -83,7 +83,7 @@ func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *encode.Prob
 	now := s.cfg.Now()
 	period, err := c.PeriodAt(cmp.Or(a.at, rooms.Now), now)
 	if err != nil {
-		return nil, encode.BadArgument("at", err.Error())
+		return nil, encode.PeriodProblem(err)
 	}
 	board, err := c.In(a.dims, period.Period)
 	if err != nil {

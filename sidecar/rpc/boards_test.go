@@ -199,6 +199,7 @@ func TestErrorsHaveTheCodesOfHTTP(t *testing.T) {
 		"unknown_member":  &v1.GetStandingRequest{Address: at("local"), Member: "nobody"},
 		"seq_not_reached": &v1.GetTopRequest{Address: at("elsewhere"), Bounds: &v1.Bounds{MinSeq: 99}},
 		"unknown_class":   &v1.GetTopRequest{Address: &v1.Address{Class: "none"}},
+		"no_period":       &v1.GetTopRequest{Address: &v1.Address{Class: "ladder"}},
 		"unknown_period":  &v1.GetTopRequest{Address: &v1.Address{Class: "gift", Dimensions: map[string]string{"zone": "eu"}, At: "20200101"}},
 	} {
 		method, res := "GetTop", proto.Message(&v1.GetTopResponse{})

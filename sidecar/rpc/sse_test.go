@@ -182,6 +182,7 @@ func classClock() (*fakeClock, func() *rooms.File) {
 classes:
   - {name: gift, board: "gift:{zone}:{period}", period: day, tz: UTC, top: 50, keep: 72h}
   - {name: ever, board: "ever", period: none}
+  - {name: ladder, board: "ladder:{period}", seasons: [{tag: s1, from: 2026-11-01T00:00:00Z, to: 2026-11-23T00:00:00Z}, {tag: s2, from: 2026-11-23T13:00:00Z, to: 2026-11-24T00:00:00Z}]}
 `))
 	if err != nil {
 		panic(err)
@@ -189,6 +190,19 @@ classes:
 	clock := &fakeClock{}
 	clock.nanos.Store(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).UnixNano())
 	return clock, func() *rooms.File { return file }
+}
+
+// TestStreamEndsWithTheSeason: behind the last season a stream of the running one tells that there is none.
+func TestStreamEndsWithTheSeason(t *testing.T) {
+	end := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+	began := time.Now()
+	clock := func() time.Time { return end.Add(time.Since(began) - 300*time.Millisecond) }
+	_, file := classClock()
+	e := start(t, func(c *Config) { c.Now, c.Classes = clock, file })
+	s := e.watch("/v1/classes/ladder/live", "", nil)
+	if page, ended := s.want("page"), s.want("end"); page.data["board"] != "ladder:s2" || ended.data["code"] != "deleted" {
+		t.Errorf("%v, then %v", page.data, ended.data)
+	}
 }
 
 // TestStreamGoesOverToTheNextPeriod: a stream of a class shows the board of the present.

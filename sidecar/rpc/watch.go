@@ -84,7 +84,7 @@ func endCode(p *encode.Problem) live.Code {
 	switch p.Code {
 	case encode.CodeBlocked:
 		return live.CodeBlocked
-	case encode.CodeUnknownClass, encode.CodeUnknownPeriod, encode.CodeBadArgument:
+	case encode.CodeUnknownClass, encode.CodeUnknownPeriod, encode.CodeNoPeriod, encode.CodeBadArgument:
 		return live.CodeDeleted
 	}
 	return live.Code(p.Code)

@@ -1,0 +1,93 @@
+package rooms
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"rankcache/class"
+)
+
+// startsUnset is no time that a file can have.
+const startsUnset = -1
+
+// maxSeasons is the most seasons of a class.
+const maxSeasons = 500
+
+// fixedBefore is how long before its start a season can't change any more: its board is in memory from
+// lead before it, and can have commands.
+const fixedBefore = time.Hour
+
+// readStarts reads a time of the day, such as 05:00.
+func (t *classText) readStarts(n *yaml.Node) error {
+	s, err := stringScalar(n)
+	if err != nil {
+		return err
+	}
+	clock, err := time.Parse("15:04", s)
+	if err != nil || len(s) != len("15:04") {
+		return at(n, fmt.Errorf("starts %.40q: want a time of the day from 00:00 to 23:59", s))
+	}
+	t.starts = time.Duration(clock.Hour())*time.Hour + time.Duration(clock.Minute())*time.Minute
+	return nil
+}
+
+func (t *classText) addSeason(n *yaml.Node) error {
+	if len(t.seasons) == maxSeasons {
+		return at(n, fmt.Errorf("more than %d seasons", maxSeasons))
+	}
+	var s class.Period
+	err := fields(n, map[string]func(*yaml.Node) error{"tag": intoString(&s.Tag), "from": intoTime(&s.Start), "to": intoTime(&s.End)})
+	if err != nil {
+		return err
+	}
+	if s.Start.IsZero() || s.End.IsZero() {
+		return at(n, errors.New("season: want tag, from and to"))
+	}
+	t.seasons, err = t.seasons.With(s)
+	return at(n, err)
+}
+
+// intoTime reads an instant, with or without quotes.
+func intoTime(to *time.Time) func(*yaml.Node) error {
+	return func(n *yaml.Node) (err error) {
+		if *to, err = time.Parse(time.RFC3339, n.Value); err != nil {
+			return at(n, fmt.Errorf("%.40q: want a time as in RFC 3339, such as 2026-12-01T05:00:00+08:00", n.Value))
+		}
+		return nil
+	}
+}
+
+// calendar returns the calendar of the class's periods.
+func (t *classText) calendar(newCalendar NewCalendar) (c class.Calendar, err error) {
+	switch {
+	case t.seasons != nil && t.period != "":
+		return c, errors.New("seasons are its periods: leave out period")
+	case t.seasons != nil:
+		c, err = class.NewSeasons(t.seasons, t.tz)
+	case t.period != "":
+		c, err = newCalendar(t.period, t.tz)
+	default:
+		return c, errors.New("no period: want none, a divisor of a day such as 30m, 1h, day, week, month or year, or seasons")
+	}
+	if err == nil && t.starts != startsUnset {
+		return c.Starting(t.starts)
+	}
+	return c, err
+}
+
+// checkSeasons returns an error if a season of the class as it was before has changed, though it has
+// begun or is about to, and its board is not gone.
+func (c *Class) checkSeasons(before *Class, now time.Time) error {
+	for _, s := range before.Calendar().Seasons() {
+		same := func(other class.Period) bool { return other.Is(s) }
+		fixed := !now.Before(s.Start.Add(-fixedBefore)) && now.Before(s.End.Add(before.Keep))
+		if fixed && !slices.ContainsFunc(c.Calendar().Seasons(), same) {
+			return fmt.Errorf("season %s can't change, as it has begun or begins within %v: it is from %s to %s", s.Tag, fixedBefore, s.Start.Format(time.RFC3339), s.End.Format(time.RFC3339))
+		}
+	}
+	return nil
+}
