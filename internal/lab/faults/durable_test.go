@@ -163,6 +163,11 @@ func (d *durable) finish(begun time.Time) {
 	}
 	d.settled()
 	d.whole()
+	for n := range d.writers {
+		if _, text := d.writer(n).Get("health", "/metrics"); !strings.Contains(text, "\nrankcache_write_masters_damaged_total 0\n") {
+			d.Errorf("writer %d takes a master for damaged, or does not tell", n)
+		}
+	}
 	for id, want := range d.load.boards {
 		scores := make(map[string]float64)
 		rows, err := d.client.ZRangeWithScores(d.Context(), string(id), 0, -1).Result()
@@ -278,11 +283,19 @@ func durableOnCluster(t *testing.T) {
 	d.whole()
 
 	d.lose("the slot of the positions was moved, and both masters died", func() {
-		hash := wire.DefaultNames().AppliedKey(masters.Tag(0))
+		names := wire.DefaultNames()
+		names.Commands = d.load.prefix
+		hash := names.AppliedKey(masters.Tag(0))
 		from, to := d.masterOf(c, hash), d.otherMaster(c, hash)
 		_, err := c.MoveSlot(t.Context(), hash, to, 10)
 		d.must(err)
-		d.acked(500)
+		d.eventually(func() error { // the source has another name now
+			n, err := client.HLen(t.Context(), names.AppliedKey(masters.Tag(1))).Result()
+			if err == nil && n <= durablePartitions {
+				err = fmt.Errorf("%d positions", n)
+			}
+			return err
+		})
 		d.must(c.WaitWhole(t.Context()))
 		replicas := []*servers.Redis{d.cutReplica(c, from), d.cutReplica(c, to)}
 		d.acked(500)

@@ -34,7 +34,7 @@
 //     its order id was refused, and is not decided again.
 //
 // events.go has what a machine is told and what it answers, machine.go the steps of a rewind,
-// place.go from where a partition is read, partition.go its progress, and posts.go when a posted
+// place.go from where a partition is read, partition.go its progress, names.go what stays known when slots move, and posts.go when a posted
 // command is answered. model_test.go runs histories of failovers in virtual time, and shows for each of
 // these rules one that goes wrong without it.
 //

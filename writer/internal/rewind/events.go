@@ -20,6 +20,8 @@ type Hash struct {
 	Life string // made at random with the hash
 	New  bool   // it was made just now: whatever the master had is lost
 	Of   map[int32]Position
+	// Renamed tells that the positions are not, or not all, in the hash: they were under another name.
+	Renamed bool
 }
 
 // History names what a master has: as long as both are the same, nothing was lost.

@@ -33,6 +33,7 @@ type Machine struct {
 
 	eras    map[Master]Era
 	hashes  map[Master]Hash
+	servers servers
 	parts   map[int32]*partition
 	began   time.Time // the rewind that is not over, or zero
 	changed time.Time // the eras, the last time
@@ -147,7 +148,7 @@ func (m *Machine) takeEras(now time.Time, read map[Master]Era) []Action {
 		return nil
 	}
 	var alerts []Action
-	if m.eras != nil && !maps.Equal(m.eras, read) {
+	if m.eras != nil && !sameServers(m.eras, read) {
 		alerts = m.noteChange(now)
 	}
 	m.eras, m.phase, m.asked = maps.Clone(read), positions, now
@@ -171,7 +172,7 @@ func (m *Machine) takePositions(now time.Time, of map[Master]Hash) []Action {
 	if m.phase != positions {
 		return nil
 	}
-	m.hashes, m.phase, m.asked = of, logs, now
+	m.hashes, m.phase, m.asked = m.servers.take(m.eras, of), logs, now
 	return []Action{ReadLog{m.round, slices.Sorted(maps.Keys(m.parts))}}
 }
 
@@ -237,6 +238,7 @@ func (m *Machine) written(now time.Time, e Written) []Action {
 	case Wrote:
 		if p := m.parts[e.Partition]; p != nil && m.phase == reading {
 			p.wrote(e.WritePosition)
+			m.servers.wrote(&e.WritePosition)
 		}
 	}
 	if m.began.IsZero() || !m.healed() {

@@ -144,6 +144,42 @@ func TestAlternatingMasters(t *testing.T) {
 	}
 }
 
+// Slots move, and with the lowest one the name of a master and its hash: nothing was lost. A server that got the hash
+// of another one beside its own is as far as the less of both.
+func TestRenamedMasters(t *testing.T) {
+	t.Parallel()
+	m, now := New(), time.Unix(1_800_000_000, 0)
+	round := func(eras map[Master]Era, hashes map[Master]Hash) []Action {
+		n := m.Round()
+		m.Step(now, ErasRead{n, eras})
+		m.Step(now, PositionsRead{n, hashes})
+		return m.Step(now, LogRead{n, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000}}})
+	}
+	of := func(life string, next int64, healed Era) Hash {
+		return Hash{Life: life, Of: map[int32]Position{7: {"a", next, healed}}}
+	}
+	m.Step(now, Assigned{[]int32{7}})
+	check := func(what string, got []Action, want ...Action) {
+		t.Helper()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	check("begin", round(map[Master]Era{"0": "x", "5": "y"}, map[Master]Hash{"0": of("l", 990, "x"), "5": of("k", 980, "y")}), Seek{1, 7, 980, 1000, 1000})
+	m.Step(now, Written{WritePosition{1, "0", "x", "l", 7, "a", 995, false, false}, Wrote})
+	now = now.Add(time.Second)
+	m.Step(now, Tick{now, map[Master]History{"1": {"x", ""}, "0": {"y", "l"}}})
+	check("moved", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "j", New: true}, "0": of("l", 995, "x")}), Seek{2, 7, 980, 1000, 1000})
+	if m.Changes() != 0 {
+		t.Error("the servers are the same")
+	}
+	m.Step(now, Done{2, 7, 1000})
+	check("written", m.Step(now, Drain{}), WritePosition{2, "0", "y", "l", 7, "a", 1000, true, false}, WritePosition{2, "1", "x", "j", 7, "a", 1000, true, false})
+	m.Step(now, Fenced{2, "1"})
+	check("emptied", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "i", New: true}, "0": of("l", 1000, "y")}),
+		Alert{Damaged, "1", 7, 500}, Seek{3, 7, 500, 1000, 1000})
+}
+
 // What is not answered is asked again.
 func TestAsksAgain(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ func begun(id int32, log *Log, at place, hashes map[Master]Hash, eras map[Master
 		there, ok := hashes[master].Of[id]
 		good := ok && there.Topic == log.Topic && there.Next <= log.End
 		p.reset[master] = ok && !good
-		p.healed[master] = good && there.Healed == era
+		p.healed[master] = good && there.Healed == era && !hashes[master].Renamed
 		if p.written[master] = -1; good {
 			p.written[master] = there.Next
 		}
