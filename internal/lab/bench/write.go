@@ -42,7 +42,9 @@ type writeRow struct {
 	WriterCPU  float64 `json:"writer_cpu_us"` // a command, decoding the post and encoding its answer included
 	Commands   float64 `json:"commands_per_s"`
 	OrderBytes float64 `json:"order_bytes"`     // Redis's memory for each order id, mean of all rounds
-	Ratio      float64 `json:"redis_cpu_ratio"` // to plain, or topic for what came by the topic; median of the rounds' ratios
+	Of         string  `json:"ratio_to"`        // the row that the ratios are to
+	Ratio      float64 `json:"redis_cpu_ratio"` // median of the rounds' ratios
+	OwnRatio   float64 `json:"writer_cpu_ratio"`
 }
 
 type writeReport struct {
@@ -58,20 +60,47 @@ classes:
   - {name: ties, board: "ties_{x}", period: none, ties: first}
   - {name: ties-guards, board: "guarded_{x}", period: none, ties: first, guard: {changes: 60/1m, members: 1000000, action: observe}}
   - {name: trim, board: "trim_{x}", period: none, ops: [incr], trim: 10000}
+  - {name: durable, board: "durable_{x}", period: none, ops: [incr], durable: true}
+  - {name: ordered, board: "ordered_{x}", period: none, durable: true}
   - {name: topic, board: "topic_{x}", period: none}
+  - {name: topic-durable, board: "topicdurable_{x}", period: none, ops: [incr], durable: true}
+  - {name: topic-ordered, board: "topicordered_{x}", period: none, durable: true}
+  - {name: singles, board: "singles_{x}", period: none, ops: [incr]}
+  - {name: singles-durable, board: "singlesdurable_{x}", period: none, ops: [incr], durable: true}
   - {name: topic-three, board: "three_{x}", period: none}
   - {name: feeds3, board: "feeds_{x}", period: none, ops: [incr], feeds: [fed-one, fed-two]}
   - {name: fed-one, board: "fedone_{x}", period: none}
   - {name: fed-two, board: "fedtwo_{x}", period: none}
 `
 
-// writeNames are the rows. Those in writeBoards are measured by way of the command topic,
-// as posts of a class with feeds are in it too, with the boards that are changed: by one
-// command each, or by three in topic-three, which shows what three boards cost without feeds.
-var (
-	writeNames  = []string{"plain", "ties", "ties-guards", "trim", "topic", "topic-three", "feeds3"}
-	writeBoards = map[string][]rankcache.BoardID{"topic": {"topic_1"}, "topic-three": {"three_1", "three_2", "three_3"}, "feeds3": {"feeds_1", "fedone_1", "fedtwo_1"}}
-)
+// writeKind is how a row is measured: by posts, or by way of the command topic, as posts of a class with feeds are in it too.
+type writeKind struct {
+	name, of string              // of: the row that its ratios are to
+	boards   []rankcache.BoardID // that are changed by way of the topic; nil: it is posted
+	turns    bool                // each command changes one of them
+}
+
+// writeKinds are the rows. topic-three shows what three boards cost without feeds, singles what a call of the script with one command.
+var writeKinds = []writeKind{
+	{name: "plain", of: "plain"}, {name: "ties", of: "plain"}, {name: "ties-guards", of: "plain"}, {name: "trim", of: "plain"},
+	{name: "durable", of: "plain"}, {name: "ordered", of: "plain"},
+	{name: "topic", of: "topic", boards: []rankcache.BoardID{"topic_1"}},
+	{name: "topic-durable", of: "topic", boards: []rankcache.BoardID{"topicdurable_1"}},
+	{name: "topic-ordered", of: "topic", boards: []rankcache.BoardID{"topicordered_1"}},
+	{name: "topic-three", of: "topic", boards: []rankcache.BoardID{"three_1", "three_2", "three_3"}},
+	{name: "feeds3", of: "topic", boards: []rankcache.BoardID{"feeds_1", "fedone_1", "fedtwo_1"}},
+	{name: "singles", of: "singles", boards: singleBoards("singles"), turns: true}, {name: "singles-durable", of: "singles", boards: singleBoards("singlesdurable"), turns: true},
+}
+
+// maxSingles boards are so many that a batch of the topic has one command of each.
+const maxSingles = 1000
+
+func singleBoards(prefix string) (boards []rankcache.BoardID) {
+	for x := range maxSingles {
+		boards = append(boards, rankcache.BoardID(fmt.Sprint(prefix, "_", x+1)))
+	}
+	return boards
+}
 
 // Posts of writeBatch commands by writePosters at the same time, as the writer's port
 // takes them.
@@ -86,10 +115,13 @@ func newBenchWriteCommand() *cobra.Command {
 		Use:   "write",
 		Short: "Measure what a command costs Redis and the writer, for each kind of class",
 		Long: `Post increments in batches of 100 to a writer in this process, eight posts at a time, in
-turns to a board of each kind of class: plain, with ties, with ties and guards, and one
-that keeps the best 10,000 members. Then by way of the command topic: to a plain board
-(topic), to three plain boards in turns, three commands for one (topic+three), and to one
-that feeds two others (feeds3), which are compared with the first.
+turns to a board of each kind of class: plain, with ties, with ties and guards, one that
+keeps the best 10,000 members, a durable one of increments, whose commands are also in
+the command topic and read there (durable), and one whose posts wait for that (ordered).
+Then by way of the command topic: to a plain board (topic), to a durable one of either
+kind, to three plain boards in turns, three commands for one (topic+three), and to one
+that feeds two others (feeds3), which are compared with the first; and to 1,000 boards in
+turns (singles), plain and durable, so that a call of the script has one command.
 Updates are not published. Needs a redis-server in PATH; the broker is kfake, in a process
 of its own.`,
 		Example: "  rankcache-lab bench write -o json\n  rankcache-lab bench write --members 1000 --rounds 3",
@@ -132,29 +164,26 @@ func (b *writeBench) run(ctx context.Context) (*writeReport, error) {
 		return nil, err
 	}
 	defer stop()
-	rows := make([]writeRounds, len(writeNames))
-	fmt.Fprintf(b.progress, "filling %d boards with %d members\n", len(rows), b.members)
-	for _, name := range writeNames {
-		if err := b.change(ctx, name, b.members); err != nil {
+	rows := make([]writeRounds, len(writeKinds))
+	fmt.Fprintf(b.progress, "filling boards of %d rows with %d members\n", len(rows), b.members)
+	for i := range writeKinds {
+		if err := b.change(ctx, &writeKinds[i], b.members); err != nil {
 			return nil, err
 		}
 	}
 	for round := range b.rounds {
-		for i := range writeNames {
-			i = (i + round) % len(writeNames) // each is first at times
-			if err := b.round(ctx, writeNames[i], &rows[i]); err != nil {
+		for i := range writeKinds {
+			i = (i + round) % len(writeKinds) // each is first at times
+			if err := b.round(ctx, &writeKinds[i], &rows[i]); err != nil {
 				return nil, err
 			}
 		}
 		fmt.Fprintf(b.progress, "round %d of %d\n", round+1, b.rounds)
 	}
 	report := &writeReport{Members: b.members, Rounds: b.rounds}
-	for i, name := range writeNames {
-		plain := rows[0].redis
-		if writeBoards[name] != nil {
-			plain = rows[slices.Index(writeNames, "topic")].redis
-		}
-		report.Rows = append(report.Rows, rows[i].row(name, plain))
+	for i, kind := range writeKinds {
+		of := slices.IndexFunc(writeKinds, func(k writeKind) bool { return k.name == kind.of })
+		report.Rows = append(report.Rows, rows[i].row(&kind, &rows[of]))
 	}
 	return report, nil
 }
@@ -172,7 +201,7 @@ func (b *writeBench) startWriter(ctx context.Context, kafka string) (stop func()
 	if err != nil {
 		return nil, err
 	}
-	w, err := writer.New(writer.Options{Redis: b.redis, Names: wire.DefaultNames(), Tiers: classTiers{file}, Group: "bench-write",
+	w, err := writer.New(writer.Options{Redis: b.redis, Names: wire.DefaultNames(), Tiers: classTiers{file}, Group: writeGroup,
 		Topics: writer.Topics{CommandPartitions: 1}, Kafka: map[string]string{"bootstrap.servers": kafka, "auto.offset.reset": "earliest"}})
 	if err != nil {
 		return nil, err
@@ -193,15 +222,18 @@ func (b *writeBench) startWriter(ctx context.Context, kafka string) (stop func()
 
 // makeCommands returns n commands, each of another member than the one before; of topic-three
 // each for three boards.
-func (b *writeBench) makeCommands(class string, n int) (commands [][]byte) {
+func (b *writeBench) makeCommands(kind *writeKind, n int) (commands [][]byte) {
 	boards := 1
-	if class == "topic-three" {
+	if kind.name == "topic-three" {
 		boards = 3
 	}
-	for range n {
+	for i := range n {
 		for x := range boards {
+			if kind.turns {
+				x = i % len(kind.boards)
+			}
 			commands = append(commands, fmt.Appendf(nil, `{"order":"order-%09d","class":%q,"dims":{"x":"%d"},"member":%q,"op":"incr","delta":%d}`,
-				b.orders, class, x+1, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
+				b.orders, kind.name, x+1, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
 		}
 		b.orders++
 	}
@@ -209,11 +241,11 @@ func (b *writeBench) makeCommands(class string, n int) (commands [][]byte) {
 }
 
 // change applies n commands, rounded up to whole posts.
-func (b *writeBench) change(ctx context.Context, class string, n int) error {
+func (b *writeBench) change(ctx context.Context, kind *writeKind, n int) error {
 	n = (n + writeBatch - 1) / writeBatch * writeBatch
-	commands := b.makeCommands(class, n)
-	if boards := writeBoards[class]; boards != nil {
-		return b.topic.send(ctx, commands, n, boards)
+	commands := b.makeCommands(kind, n)
+	if kind.boards != nil {
+		return b.topic.send(ctx, commands, n, kind)
 	}
 	var bodies [][]byte
 	for batch := range slices.Chunk(commands, writeBatch) {
@@ -248,7 +280,7 @@ func (b *writeBench) post(body []byte) error {
 	r.Header.Set("Content-Type", "application/json")
 	answer := httptest.NewRecorder()
 	b.posts.ServeHTTP(answer, r)
-	if n := bytes.Count(answer.Body.Bytes(), []byte(`"duplicate":false`)); n != writeBatch {
+	if n := bytes.Count(answer.Body.Bytes(), []byte(`"duplicate":`)); n != writeBatch { // true if the reader of the topic was first
 		return fmt.Errorf("%d of %d commands were applied: %d %.200s", n, writeBatch, answer.Code, answer.Body)
 	}
 	return nil
@@ -257,17 +289,20 @@ func (b *writeBench) post(body []byte) error {
 // writeRounds are the figures of one row, a value for each round.
 type writeRounds struct{ redis, writer, rate, bytes []float64 }
 
-func (b *writeBench) round(ctx context.Context, class string, r *writeRounds) error {
+func (b *writeBench) round(ctx context.Context, kind *writeKind, r *writeRounds) error {
 	n := float64((b.commands + writeBatch - 1) / writeBatch * writeBatch)
 	before, err := b.usage(ctx)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	if err := b.change(ctx, class, b.commands); err != nil {
+	if err := b.change(ctx, kind, b.commands); err != nil {
 		return err
 	}
 	took := time.Since(begin)
+	if err := b.topic.awaitRead(ctx); err != nil { // posts of durable classes are in the topic
+		return err
+	}
 	after, err := b.usage(ctx)
 	r.redis = append(r.redis, (after.redis-before.redis)*1e6/n)
 	r.writer = append(r.writer, (after.own-before.own)*1e6/n)
@@ -300,24 +335,24 @@ func (b *writeBench) usage(ctx context.Context) (u usage, err error) {
 	return u, err
 }
 
-// row returns the medians; plain is what commands cost Redis in each round without class
-// settings.
-func (r *writeRounds) row(name string, plain []float64) writeRow {
-	ratios := make([]float64, len(r.redis))
+// row returns the medians, and those of the ratios to another row's rounds.
+func (r *writeRounds) row(kind *writeKind, of *writeRounds) writeRow {
+	ratios, own := make([]float64, len(r.redis)), make([]float64, len(r.redis))
 	sum := 0.0
 	for i := range ratios {
-		ratios[i] = r.redis[i] / plain[i]
+		ratios[i], own[i] = r.redis[i]/of.redis[i], r.writer[i]/of.writer[i]
 		sum += r.bytes[i]
 	}
-	return writeRow{Name: strings.ReplaceAll(name, "-", "+"), RedisCPU: median(slices.Clone(r.redis)), WriterCPU: median(r.writer), Commands: median(r.rate),
-		OrderBytes: sum / float64(len(r.bytes)), Ratio: median(ratios)}
+	name := func(s string) string { return strings.ReplaceAll(s, "-", "+") }
+	return writeRow{Name: name(kind.name), RedisCPU: median(slices.Clone(r.redis)), WriterCPU: median(slices.Clone(r.writer)), Commands: median(r.rate),
+		OrderBytes: sum / float64(len(r.bytes)), Of: name(kind.of), Ratio: median(ratios), OwnRatio: median(own)}
 }
 
 func (r *writeReport) print(to io.Writer) error {
-	fmt.Fprintf(to, "%d members, medians of %d rounds\n%-12s %12s %9s %13s %11s %11s\n", r.Members, r.Rounds,
-		"row", "redis us", "to plain", "writer us", "commands/s", "B an order")
+	fmt.Fprintf(to, "%d members, medians of %d rounds\n%-15s %9s %6s %10s %6s %11s %11s  %s\n", r.Members, r.Rounds,
+		"row", "redis us", "ratio", "writer us", "ratio", "commands/s", "B an order", "ratio to")
 	for _, row := range r.Rows {
-		if _, err := fmt.Fprintf(to, "%-12s %12.2f %9.2f %13.2f %11.0f %11.0f\n", row.Name, row.RedisCPU, row.Ratio, row.WriterCPU, row.Commands, row.OrderBytes); err != nil {
+		if _, err := fmt.Fprintf(to, "%-15s %9.2f %6.2f %10.2f %6.2f %11.0f %11.0f  %s\n", row.Name, row.RedisCPU, row.Ratio, row.WriterCPU, row.OwnRatio, row.Commands, row.OrderBytes, row.Of); err != nil {
 			return err
 		}
 	}

@@ -22,11 +22,11 @@ func TestBenchWrite(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Rows) != len(writeNames) {
+	if len(report.Rows) != len(writeKinds) {
 		t.Fatalf("%+v", report)
 	}
 	for _, row := range report.Rows {
-		if row.Name == "" || row.RedisCPU <= 0 || row.WriterCPU <= 0 || row.Commands <= 0 || row.Ratio <= 0 {
+		if row.Name == "" || row.RedisCPU <= 0 || row.WriterCPU <= 0 || row.Commands <= 0 || row.Ratio <= 0 || row.OwnRatio <= 0 || row.Of == "" {
 			t.Errorf("%+v", row)
 		}
 	}
