@@ -59,8 +59,7 @@ type Top struct {
 	State
 	// Members is the number of members of the whole board.
 	Members int
-	// Life tells, once it is closed, that no command changes the board any more; only
-	// answers of Redis tell it.
+	// Life tells, once it is closed, that no command changes the board any more.
 	Life Life
 	// PublishedAt is when this top was made, by the clock of this process.
 	PublishedAt time.Time
@@ -102,8 +101,7 @@ type Stamp struct {
 	State
 	// Members is the number of members of the whole board.
 	Members int
-	// Life tells, once it is closed, that no command changes the board any more; only
-	// answers of Redis tell it.
+	// Life tells, once it is closed, that no command changes the board any more.
 	Life Life
 	// At is when the answer was made, by the clock of this process.
 	At time.Time

@@ -27,6 +27,7 @@ type writerState struct {
 	// forgottenSeq is the seq up to which a member without a record may have been
 	// removed: the highest seq of a dropped tombstone or of a loaded snapshot.
 	forgottenSeq uint64
+	life         rankcache.Life
 	proof
 }
 

@@ -122,6 +122,21 @@ func (b *Board) SetRun(run uint64) {
 	b.run = run
 }
 
+// SetLife records how far the life of the board has come; it does not go back before Reset. Readers see it after
+// the next Publish.
+func (b *Board) SetLife(life rankcache.Life) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.life = max(b.life, life)
+}
+
+// Life returns the life that was recorded.
+func (b *Board) Life() rankcache.Life {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.life
+}
+
 // Prove compares the board with the state that Redis had. If run and sum are the same
 // and the board has no update beyond the state's seq, it is equal to Redis there:
 // holes up to the seq are accepted, Prove returns true, and from now on Apply is
@@ -176,7 +191,7 @@ func (b *Board) publish() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.view.Load()
-	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.state == b.state() {
+	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.state == b.state() && old.life == b.life {
 		return false
 	}
 	next, changes := b.buildView(old), b.changes
@@ -207,6 +222,6 @@ func (b *Board) buildView(old *view) *view {
 		b.updateIndex()
 		v.ranking = b.index.freeze()
 	}
-	v.members, v.state, v.since = b.members, b.state(), time.Now()
+	v.members, v.state, v.life, v.since = b.members, b.state(), b.life, time.Now()
 	return v
 }

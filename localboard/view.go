@@ -17,6 +17,7 @@ type view struct {
 	ranking
 	id    rankcache.BoardID
 	state rankcache.State
+	life  rankcache.Life
 	since time.Time                         // of publication
 	most  int                               // rows of its top
 	depth *depth                            // the board's
@@ -29,7 +30,7 @@ type view struct {
 }
 
 func (v *view) stamp() rankcache.Stamp {
-	return rankcache.Stamp{State: v.state, Members: v.rows, At: v.since}
+	return rankcache.Stamp{State: v.state, Members: v.rows, Life: v.life, At: v.since}
 }
 
 // top returns the first rows of the view. The first who asks makes it: many boards are

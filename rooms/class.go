@@ -57,6 +57,7 @@ type Class struct {
 	Grace  time.Duration // commands of an ended period are taken so long after its end
 	Keep   time.Duration // boards are kept so long after the end of their period, or without periods after their last change; 0: not set
 	Lead   time.Duration // a board is opened so long before its period begins
+	linger time.Duration // see [Class.LingerOf]; unset: by default
 	Orders time.Duration // order life
 	Ties   Ties
 	// Form is how scores are shown: as integers with ties of first or last, which have the
@@ -95,7 +96,7 @@ type classText struct {
 }
 
 func readClass(n *yaml.Node, source string, calendar NewCalendar) (*Class, error) {
-	c := &Class{source: source, Grace: 5 * time.Second, Keep: keepUnset, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
+	c := &Class{source: source, Grace: 5 * time.Second, Keep: unset, Lead: time.Minute, linger: unset, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
 	text := classText{tz: "UTC", starts: startsUnset}
 	if err := fields(n, c.keys(&text)); err != nil {
 		return nil, err
@@ -113,6 +114,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"grace":        duration(&c.Grace, 0, maxKeep),
 		"keep":         duration(&c.Keep, 0, maxKeep),
 		"lead":         duration(&c.Lead, 0, time.Hour),
+		"linger":       duration(&c.linger, 0, maxKeep),
 		"orders":       duration(&c.Orders, minOrders, maxOrders),
 		"ties":         oneOf(&c.Ties, TiesMember, TiesFirst, TiesLast),
 		"score":        oneOf(&text.score, "number", "integer"),
@@ -132,9 +134,6 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 	}
 }
 
-// keepUnset is no duration that a file can have.
-const keepUnset = -1
-
 // defaultKeep outlives an evening and the questions about it.
 const defaultKeep = 72 * time.Hour
 
@@ -147,7 +146,7 @@ func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	if err != nil {
 		return fmt.Errorf("class %.60q: %w", text.name, err)
 	}
-	if c.Keep == keepUnset && calendar.Periodic() {
+	if c.Keep == unset && calendar.Periodic() {
 		c.Keep = defaultKeep
 	}
 	c.Keep = max(c.Keep, 0)
@@ -194,6 +193,9 @@ func (c *Class) check(score string) error {
 		return fmt.Errorf("ids: board %q has several dimensions, want at most one: requests by ids have one value", c.Template())
 	case c.Group != "" && c.IDs == IDs{}:
 		return errors.New("group: want ids, too: only requests by ids read groups")
+	}
+	if err := c.checkLinger(); err != nil {
+		return err
 	}
 	return c.checkMode()
 }

@@ -91,28 +91,6 @@ func (c *Class) boards() int {
 	return boards
 }
 
-// maxEnded is the most periods that keep the mode of their class after their end.
-const maxEnded = 3
-
-// periods returns the period of now, the next one from lead before it, and those that
-// ended within grace, the latest first.
-func (c *Class) periods(now time.Time) []class.Period {
-	calendar := c.Calendar()
-	var all []class.Period
-	if running, err := calendar.At(now); err == nil {
-		all = append(all, running)
-	}
-	if next, err := calendar.Following(now); err == nil && !now.Before(next.Start.Add(-c.Lead)) {
-		all = append(all, next)
-	}
-	ended, err := calendar.Ended(now)
-	for n := 0; n < maxEnded && err == nil && now.Sub(ended.End) <= c.Grace; n++ {
-		all = append(all, ended)
-		ended, err = calendar.Previous(ended)
-	}
-	return all
-}
-
 // someBoards returns the boards of one period, with the longest ids, that the class's mode is for.
 func (c *Class) someBoards() []rankcache.BoardID {
 	if c.Mode == ModeNone {

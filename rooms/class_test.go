@@ -124,6 +124,12 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("grace: 5"), "line 4: want a string in quotes"},
 		{a("grace: -5s"), "line 4: \"-5s\": want a duration"},
 		{a("lead: 2h"), "line 4: \"2h\": want a duration from 0s to 1h0m0s"},
+		{a("linger: 10"), "line 4: want a string in quotes"},
+		{a("linger: -1s"), "line 4: \"-1s\": want a duration"},
+		{a("linger: [1m]"), "line 4: "},
+		{a("linger: 2h", "keep: 2h"), "line 2: class a: linger 2h0m0s is longer than what is left of keep 2h0m0s behind grace 5s: want at most 1h59m55s"},
+		{entry("a", "a", "period: none", "linger: 0s"), "line 2: class a: linger: a class without periods has no boards that end"},
+		{entry("a", "a:{period}", "period: 1m", "mode: super-hot", "linger: 17h"), "line 2: class a: linger 17h0m0s: more than 1000 ended boards"},
 		{a("orders: 1s"), "line 4: \"1s\": want a duration"},
 		{a("orders: 90.5s"), "line 2: class a: orders 1m30.5s: want whole seconds"},
 		{a("grace: 2h", "keep: 1h"), "line 2: class a: grace 2h0m0s is longer than keep"},
@@ -335,17 +341,26 @@ func TestClassBoards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := func(board string, m Mode) Rule { return Rule{board, m} }
+	rule := func(board string, m Mode) Rule { return Rule{Match: board, Mode: m} }
 	running := []Rule{rule("gift:1:20261122-35", ModeSuperHot), rule("gift:2:20261122-35", ModeSuperHot)}
 	next := []Rule{rule("gift:1:20261122-36", ModeSuperHot), rule("gift:2:20261122-36", ModeSuperHot)}
 	pinned := []Rule{rule("p", ModeHot)}
+	lingering := func(rules []Rule) (all []Rule) {
+		for _, r := range rules {
+			all = append(all, Rule{r.Match, r.Mode, true})
+		}
+		return all
+	}
+	before := []Rule{rule("gift:1:20261122-34", ModeSuperHot), rule("gift:2:20261122-34", ModeSuperHot)}
 	for at, want := range map[string][]Rule{
-		"2026-11-22T17:00:03.001+08:00": slices.Concat(running, pinned),
+		"2026-11-22T17:00:03.001+08:00": slices.Concat(running, pinned, lingering(before)),
+		"2026-11-22T17:10:03+08:00":     slices.Concat(running, pinned, lingering(before)),
+		"2026-11-22T17:10:03.001+08:00": slices.Concat(running, pinned),
 		"2026-11-22T17:29:29.999+08:00": slices.Concat(running, pinned),
-		"2026-11-22T17:29:30+08:00":     slices.Concat(running, next, pinned),
+		"2026-11-22T17:29:30+08:00":     slices.Concat(running, pinned, next),
 		"2026-11-22T17:30:00+08:00":     slices.Concat(next, running, pinned),
 		"2026-11-22T17:30:03+08:00":     slices.Concat(next, running, pinned),
-		"2026-11-22T17:30:03.001+08:00": slices.Concat(next, pinned),
+		"2026-11-22T17:30:03.001+08:00": slices.Concat(next, pinned, lingering(running)),
 		"0001-01-01T00:00:00+00:00":     pinned,
 	} {
 		now, err := time.Parse(time.RFC3339, at)
@@ -366,7 +381,7 @@ func TestEndedBoardsKeepTheirMode(t *testing.T) {
 	}
 	var want []Rule
 	for _, tag := range []string{"0011", "0010", "0009", "0008"} {
-		want = append(want, Rule{"c:20261122-" + tag, ModeHot})
+		want = append(want, Rule{Match: "c:20261122-" + tag, Mode: ModeHot})
 	}
 	if diff := cmp.Diff(want, f.ClassBoards(time.Date(2026, 11, 22, 0, 10, 30, 0, time.UTC))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -67,22 +67,24 @@ func (all Classes) Periodic() bool {
 	return slices.ContainsFunc(all, func(c *Class) bool { return c.Calendar().Periodic() })
 }
 
-// ClassBoards returns the rules that the modes of the classes amount to at one time:
-// one for each board of a class with a mode that runs, that begins within the class's
-// lead, or whose period ended within its grace. A time that has no period gives none.
+// ClassBoards returns the rules that the modes of the classes amount to at one time, the most important first: one for
+// each board of a class with a mode that runs or whose period ended within its grace, then for each that begins
+// within the class's lead, then for each that lingers. A time that has no period gives none.
 func (all Classes) ClassBoards(now time.Time) []Rule {
-	var rules []Rule
+	var rules [stages][]Rule
 	for _, c := range all {
 		if c.Mode == ModeNone {
 			continue
 		}
-		for _, p := range c.periods(now) {
-			for _, b := range c.boardsIn(p) {
-				rules = append(rules, Rule{Match: string(b), Mode: c.Mode})
+		for of, periods := range c.periods(now) {
+			for _, p := range periods {
+				for _, b := range c.boardsIn(p) {
+					rules[of] = append(rules[of], Rule{Match: string(b), Mode: c.Mode, Lingers: stage(of) == stageLingering})
+				}
 			}
 		}
 	}
-	return rules
+	return slices.Concat(rules[:]...)
 }
 
 // check checks the classes with each other, and makes those durable that are fed. Errors have the line of the class
@@ -105,7 +107,7 @@ func (all Classes) check() error {
 		}
 	}
 	done := make(map[*Class]bool)
-	boards := 0
+	boards, lingering := 0, 0
 	for _, c := range all {
 		if err := all.checkCircles(c, nil, done); err != nil {
 			return err
@@ -118,6 +120,9 @@ func (all Classes) check() error {
 		}
 		if boards += c.boards(); boards > MaxClassBoards {
 			return c.wrong(fmt.Errorf("modes of classes name more than %d boards in each period", MaxClassBoards))
+		}
+		if lingering += c.Lingering(); lingering > MaxClassBoards {
+			return c.wrong(fmt.Errorf("linger %v: more than %d ended boards of all classes would be in memory: want a shorter time", c.linger, MaxClassBoards))
 		}
 	}
 	if err := all.makeFedDurable(); err != nil {

@@ -18,8 +18,8 @@ func TestEntryRoundTrips(t *testing.T) {
 		`{"uid":"88","mode":"super-hot"}`:                    {Entry{Room: &Room{UID: "88", Mode: ModeSuperHot}}, "room:88"},
 		`{"uid":"88","mode":"hot","boards":["1_2_3","4:5"]}`: {Entry{Room: &Room{UID: "88", Mode: ModeHot, Boards: []rankcache.BoardID{"1_2_3", "4:5"}}}, "room:88"},
 		`{"uid":"88","mode":"hot","boards":[]}`:              {Entry{Room: &Room{UID: "88", Mode: ModeHot, Boards: []rankcache.BoardID{}}}, "room:88"},
-		`{"match":"9_*","mode":"blocked"}`:                   {Entry{Rule: &Rule{"9_*", ModeBlocked}}, "board:9_*"},
-		`{"match":"1_2_3","mode":"super-hot"}`:               {Entry{Rule: &Rule{"1_2_3", ModeSuperHot}}, "board:1_2_3"},
+		`{"match":"9_*","mode":"blocked"}`:                   {Entry{Rule: &Rule{Match: "9_*", Mode: ModeBlocked}}, "board:9_*"},
+		`{"match":"1_2_3","mode":"super-hot"}`:               {Entry{Rule: &Rule{Match: "1_2_3", Mode: ModeSuperHot}}, "board:1_2_3"},
 	} {
 		got, err := ParseEntry([]byte(text))
 		if err != nil {

@@ -71,6 +71,8 @@ type Room struct {
 type Rule struct {
 	Match string
 	Mode  Mode
+	// Lingers tells that the board has ended, and stays in memory while there is room.
+	Lingers bool
 }
 
 // File is one parsed rooms file. It is immutable after parsing.

@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 			{UID: "89", Mode: ModeHot},
 			{UID: "90", Mode: ModeBlocked},
 		},
-		Rules: []Rule{{"9_*", ModeBlocked}, {"7_1_1", ModeSuperHot}},
+		Rules: []Rule{{Match: "9_*", Mode: ModeBlocked}, {Match: "7_1_1", Mode: ModeSuperHot}},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(File{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -12,7 +12,7 @@ import (
 // and rules, resolved to boards. It is immutable; a change publishes a new one.
 type Tiers struct {
 	boards   map[rankcache.BoardID]setting
-	priority []rankcache.BoardID // keys of boards in the order of their first mention
+	priority []rankcache.BoardID // keys of boards in the order of their first mention, those that linger last
 	rooms    map[string]Mode
 	patterns []Rule                       // rules with wildcards, which only block
 	bypassed map[rankcache.BoardID]Bypass // allBoards: all of them
@@ -45,8 +45,9 @@ func (s byStart) of(b rankcache.BoardID) *Class {
 
 // setting is what is known of a board that is named.
 type setting struct {
-	mode Mode
-	form rankcache.ScoreForm
+	mode    Mode
+	form    rankcache.ScoreForm
+	lingers bool // it has the mode only because it lingers
 }
 
 // Resolve returns the tiers of the file. running holds the boards of those rooms
@@ -76,16 +77,27 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 	}
 	for _, rule := range f.Rules {
-		if b := rankcache.BoardID(rule.Match); b.Check() == nil {
-			t.raise(b, rule.Mode)
-		} else {
+		if b := rankcache.BoardID(rule.Match); b.Check() != nil {
 			t.patterns = append(t.patterns, rule)
+		} else if !rule.Lingers {
+			t.raise(b, rule.Mode)
 		}
 	}
+	t.linger(f.Rules)
 	for b, s := range t.boards {
-		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b)}
+		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b), s.lingers}
 	}
 	return t
+}
+
+// linger sets the mode of boards that linger, unless they have it otherwise.
+func (t *Tiers) linger(rules []Rule) {
+	for _, rule := range rules {
+		if b := rankcache.BoardID(rule.Match); rule.Lingers && t.boards[b].mode < rule.Mode {
+			t.priority = append(slices.DeleteFunc(t.priority, func(other rankcache.BoardID) bool { return other == b }), b)
+			t.boards[b] = setting{mode: rule.Mode, lingers: true}
+		}
+	}
 }
 
 // raise sets the board's mode unless a greater one applies.
@@ -110,7 +122,7 @@ func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, rankcache.ScoreF
 	}
 	s, known := t.boards[board]
 	if !known {
-		s = setting{t.matching(board), t.formOf(board)}
+		s = setting{mode: t.matching(board), form: t.formOf(board)}
 	}
 	if room != "" {
 		s.mode = max(s.mode, t.rooms[room])
@@ -149,18 +161,21 @@ func (t *Tiers) Boards(mode Mode) []rankcache.BoardID {
 }
 
 // ByPriority returns the boards of one mode, the most important first: those that
-// the file names first. The slice is the caller's.
-func (t *Tiers) ByPriority(mode Mode) []rankcache.BoardID {
+// the file names first, and apart those that only linger. The slices are the caller's.
+func (t *Tiers) ByPriority(mode Mode) (boards, lingering []rankcache.BoardID) {
 	if t == nil {
-		return nil
+		return nil, nil
 	}
-	var boards []rankcache.BoardID
 	for _, b := range t.priority {
-		if t.boards[b].mode == mode {
+		switch s := t.boards[b]; {
+		case s.mode != mode:
+		case s.lingers:
+			lingering = append(lingering, b)
+		default:
 			boards = append(boards, b)
 		}
 	}
-	return boards
+	return boards, lingering
 }
 
 // matching returns the mode of the first pattern that matches the board.

@@ -40,8 +40,8 @@ func TestTiersMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := late.Resolve(nil).ByPriority(ModeSuperHot); !slices.Equal(got, []rankcache.BoardID{"b", "a"}) {
-		t.Errorf("super-hot boards in order: %v", got)
+	if got, lingering := late.Resolve(nil).ByPriority(ModeSuperHot); !slices.Equal(got, []rankcache.BoardID{"b", "a"}) || lingering != nil {
+		t.Errorf("super-hot boards in order: %v, %v", got, lingering)
 	}
 	if got := (*Tiers)(nil).Mode("1_2_3", "88"); got != ModeNone {
 		t.Errorf("nil tiers return %v", got)

@@ -63,6 +63,7 @@ type Admission struct {
 
 	mu      sync.Mutex // no function of the caller is called under it
 	wanted  []rankcache.BoardID
+	firm    int // of the wanted boards, the others linger
 	named   bool
 	decided bool
 	verdict map[rankcache.BoardID]verdict // of the wanted boards that were decided
@@ -80,11 +81,11 @@ func New(cfg Config, reg prometheus.Registerer) *Admission {
 	return a
 }
 
-// Want names the boards to keep in memory, the most important first. It returns at
-// once and does not keep the slice.
-func (a *Admission) Want(boards []rankcache.BoardID) {
+// Want names the boards to keep in memory, the most important first, and those that linger there while others
+// leave room: they are let go first, and keep no other out. It returns at once and does not keep the slices.
+func (a *Admission) Want(boards, lingering []rankcache.BoardID) {
 	a.mu.Lock()
-	a.wanted, a.named = slices.Clone(boards), true
+	a.wanted, a.firm, a.named = slices.Concat(boards, lingering), len(boards), true
 	a.mu.Unlock()
 	select {
 	case a.wake <- struct{}{}:
@@ -124,10 +125,12 @@ func (a *Admission) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := Status{Budget: a.budget, Used: a.held, Filling: a.fills.taken, ForFilling: a.fill, Waiting: len(a.fills.waiting), Refused: []Refusal{}}
-	for _, id := range a.wanted {
+	for i, id := range a.wanted {
 		switch v, known := a.verdict[id]; {
 		case v.admitted():
 			s.Admitted++
+		case i >= a.firm:
+			s.LetGo++
 		case known:
 			s.Refused = append(s.Refused, Refusal{id, v.size.Members, v.held, v.reason, v.since})
 		}
@@ -138,12 +141,12 @@ func (a *Admission) Status() Status {
 // step decides about every wanted board.
 func (a *Admission) step(ctx context.Context) {
 	a.mu.Lock()
-	wanted, named, before, over := a.wanted, a.named, a.verdict, a.over
+	wanted, firm, named, before, over := a.wanted, a.firm, a.named, a.verdict, a.over
 	a.mu.Unlock()
 	if !named {
 		return
 	}
-	d := decision{budget: a.cfg.Budget(), wanted: wanted, before: before, over: over, usage: a.cfg.Usage()}
+	d := decision{budget: a.cfg.Budget(), wanted: wanted, firm: firm, before: before, over: over, usage: a.cfg.Usage()}
 	if open := d.notAdmitted(); len(open) > 0 && d.budget > 0 {
 		d.readSizes(ctx, a.cfg.Origin, open)
 	}
@@ -160,7 +163,7 @@ func (a *Admission) apply(d *decision) {
 	a.beginFillsLocked()
 	a.mu.Unlock()
 
-	a.logChanges(d.wanted, before, d.verdicts)
+	a.logChanges(d, before)
 	if decided && (!wasDecided || !maps.EqualFunc(before, d.verdicts, sameAdmission)) {
 		a.cfg.Follow(admittedOf(d.wanted, d.verdicts))
 	}
@@ -178,14 +181,18 @@ func admittedOf(wanted []rankcache.BoardID, verdicts map[rankcache.BoardID]verdi
 }
 
 // logChanges logs the boards whose verdict has changed.
-func (a *Admission) logChanges(wanted []rankcache.BoardID, before, now map[rankcache.BoardID]verdict) {
-	for _, id := range wanted {
+func (a *Admission) logChanges(d *decision, before map[rankcache.BoardID]verdict) {
+	for i, id := range d.wanted {
 		was, known := before[id]
-		switch v := now[id]; {
+		switch v := d.verdicts[id]; {
 		case v.admitted() && known && !was.admitted():
 			a.cfg.Log.Info("board is admitted", "board", id, "bytes", v.held, "refused_before", was.reason)
 		case !v.admitted() && (!known || was.kind != v.kind):
-			a.cfg.Log.Warn("board is not kept in memory: Redis answers it", "board", id, "reason", v.reason)
+			level := slog.LevelWarn
+			if i >= d.firm {
+				level = slog.LevelInfo
+			}
+			a.cfg.Log.Log(context.Background(), level, "board is not kept in memory: Redis answers it", "board", id, "reason", v.reason)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestAdmitsInOrderWhatFits(t *testing.T) {
 		for b, n := range map[rankcache.BoardID]int{"first": 1000, "large": 800, "little": 100} {
 			e.set(b, n)
 		}
-		a.Want([]rankcache.BoardID{"first", "large", "little"})
+		a.Want([]rankcache.BoardID{"first", "large", "little"}, nil)
 		synctest.Wait()
 		e.wantFollowed(t, "first", "little")
 		s := a.Status()
@@ -132,7 +132,7 @@ func TestAdmitsInOrderWhatFits(t *testing.T) {
 
 func TestARefusedBoardIsAdmittedOnceThereIsRoom(t *testing.T) {
 	for name, makeRoom := range map[string]func(*env, *admission.Admission){
-		"another is not wanted any more": func(_ *env, a *admission.Admission) { a.Want([]rankcache.BoardID{"b"}) },
+		"another is not wanted any more": func(_ *env, a *admission.Admission) { a.Want([]rankcache.BoardID{"b"}, nil) },
 		"it has shrunk":                  func(e *env, _ *admission.Admission) { e.set("b", 10) },
 		"another has shrunk": func(e *env, _ *admission.Admission) {
 			e.setUsage("a", admission.Usage{Open: true, Size: admission.Size{Members: 10}, Bytes: 10})
@@ -143,7 +143,7 @@ func TestARefusedBoardIsAdmittedOnceThereIsRoom(t *testing.T) {
 				e, a := start(t, of(1000)+of(100)+fill(1000))
 				e.set("a", 1000)
 				e.set("b", 1000)
-				a.Want([]rankcache.BoardID{"a", "b"})
+				a.Want([]rankcache.BoardID{"a", "b"}, nil)
 				synctest.Wait()
 				e.wantFollowed(t, "a")
 				nextStep()
@@ -172,7 +172,7 @@ func TestBoardsThatOutgrowTheBudgetAreGivenUp(t *testing.T) {
 			e.set(b, 10_000)
 			e.setUsage(b, open(10_000))
 		}
-		a.Want(all)
+		a.Want(all, nil)
 		synctest.Wait()
 		e.wantFollowed(t, all...)
 		e.setUsage("a", open(10_200)) // above the budget, but not by a twentieth
@@ -204,7 +204,7 @@ func TestABudgetThatShrinksGivesBoardsUp(t *testing.T) {
 		e, a := start(t, 2*of(10_000)+fill(10_000))
 		e.set("a", 10_000)
 		e.set("b", 10_000)
-		a.Want([]rankcache.BoardID{"a", "b"})
+		a.Want([]rankcache.BoardID{"a", "b"}, nil)
 		synctest.Wait()
 		e.wantFollowed(t, "a", "b")
 		e.mu.Lock()
@@ -236,7 +236,7 @@ func TestFillsWaitForMemory(t *testing.T) {
 		for _, b := range all {
 			e.set(b, 1000)
 		}
-		a.Want(all)
+		a.Want(all, nil)
 		synctest.Wait()
 		first, second := begins(a, t.Context(), "a"), begins(a, t.Context(), "b")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -266,7 +266,7 @@ func TestAFillLargerThanWhatIsFreeGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, a := start(t, of(1000)+fill(1000))
 		e.set("a", 1000)
-		a.Want([]rankcache.BoardID{"a"})
+		a.Want([]rankcache.BoardID{"a"}, nil)
 		synctest.Wait()
 		e.setUsage("a", open(1020))
 		nextStep()
@@ -284,7 +284,7 @@ func TestABoardCountsForWhatItHoldsWhileItIsFilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, a := start(t, of(1_000_000))
 		e.set("a", 1000)
-		a.Want([]rankcache.BoardID{"a"})
+		a.Want([]rankcache.BoardID{"a"}, nil)
 		synctest.Wait()
 		e.setUsage("a", admission.Usage{Size: admission.Size{Members: 3}, Bytes: 300})
 		nextStep()
@@ -305,7 +305,7 @@ func TestUnknownSizesWait(t *testing.T) {
 		e, a := start(t, of(1000))
 		e.fail(errors.New("redis is away"))
 		e.set("a", 10)
-		a.Want([]rankcache.BoardID{"a"})
+		a.Want([]rankcache.BoardID{"a"}, nil)
 		nextStep()
 		if a.Decided() || e.calls != 0 {
 			t.Errorf("decided %v, %d calls of Follow", a.Decided(), e.calls)
@@ -320,7 +320,7 @@ func TestUnknownSizesWait(t *testing.T) {
 			t.Error("not decided")
 		}
 		e.fail(errors.New("redis is away"))
-		a.Want([]rankcache.BoardID{"b", "a"})
+		a.Want([]rankcache.BoardID{"b", "a"}, nil)
 		nextStep()
 		e.wantFollowed(t, "a") // stays, whatever Redis does
 	})
@@ -330,10 +330,10 @@ func TestWithoutABudgetNothingIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, a := start(t, 0)
 		e.fail(errors.New("redis is away"))
-		a.Want([]rankcache.BoardID{"b", "a"})
+		a.Want([]rankcache.BoardID{"b", "a"}, nil)
 		synctest.Wait()
 		e.wantFollowed(t, "b", "a")
-		a.Want(nil)
+		a.Want(nil, nil)
 		synctest.Wait()
 		e.wantFollowed(t)
 		if e.calls != 2 {
@@ -345,7 +345,7 @@ func TestWithoutABudgetNothingIsAsked(t *testing.T) {
 func TestNoBoardIsADecisionToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, a := start(t, of(1))
-		a.Want(nil)
+		a.Want(nil, nil)
 		synctest.Wait()
 		if !a.Decided() || e.calls != 1 {
 			t.Errorf("decided %v, %d calls of Follow", a.Decided(), e.calls)
@@ -363,4 +363,51 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	if n, err := testutil.GatherAndCount(reg); err != nil || n != 6 {
 		t.Errorf("%d metrics, %v", n, err)
 	}
+}
+
+// A board that lingers is let go for any other, and no more of them than have to be; it keeps none out and is not
+// counted as refused.
+func TestLingeringBoardsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, a := start(t, 3*of(1000)+fill(1000))
+		for b, n := range map[rankcache.BoardID]int{"a": 1000, "next": 1000, "huge": 10_000, "ended": 1000, "older": 1000, "small": 1} {
+			e.set(b, n)
+		}
+		a.Want([]rankcache.BoardID{"a"}, []rankcache.BoardID{"ended", "older"})
+		synctest.Wait()
+		e.wantFollowed(t, "a", "ended", "older")
+		a.Want([]rankcache.BoardID{"a", "next"}, []rankcache.BoardID{"ended", "older"})
+		nextStep()
+		e.wantFollowed(t, "a", "next", "ended")
+		s := a.Status()
+		if len(s.Refused) != 0 || s.Admitted != 3 || s.LetGo != 1 || s.Used != 3*of(1000) {
+			t.Errorf("status %+v", s)
+		}
+		a.Want([]rankcache.BoardID{"a", "next", "huge"}, []rankcache.BoardID{"ended", "older"})
+		nextStep()
+		e.wantFollowed(t, "a", "next", "ended") // to let it go would not help
+		if s := a.Status(); len(s.Refused) != 1 || s.Refused[0].Board != "huge" || s.LetGo != 1 {
+			t.Errorf("status %+v", s)
+		}
+		a.Want([]rankcache.BoardID{"a"}, []rankcache.BoardID{"ended", "older"})
+		nextStep()
+		e.wantFollowed(t, "a", "ended", "older") // there is room again
+	})
+}
+
+// Of boards that outgrow the budget those that linger go first.
+func TestLingeringBoardsGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, a := start(t, 2*of(10_000)+fill(10_000))
+		e.setUsage("a", open(10_000))
+		e.setUsage("ended", open(10_000))
+		e.set("a", 10_000)
+		e.set("ended", 10_000)
+		a.Want([]rankcache.BoardID{"a"}, []rankcache.BoardID{"ended"})
+		synctest.Wait()
+		e.setUsage("a", open(15_000))
+		nextStep()
+		nextStep()
+		e.wantFollowed(t, "a")
+	})
 }

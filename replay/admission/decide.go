@@ -35,6 +35,7 @@ func (v verdict) admitted() bool { return v.kind == kindAdmitted }
 type decision struct {
 	budget int64
 	wanted []rankcache.BoardID
+	firm   int // of them, the others linger
 	before map[rankcache.BoardID]verdict
 	usage  map[rankcache.BoardID]Usage
 	over   bool // the admitted boards have outgrown the budget; as input: at the decision before
@@ -92,10 +93,12 @@ func (d *decision) decide(now time.Time) {
 		}
 	}
 	d.giveUp()
-	for _, id := range d.wanted {
+	for i, id := range d.wanted {
 		v, decided := d.verdicts[id]
 		if !decided {
-			v = d.judge(id)
+			if v = d.judge(id); v.kind == kindRefused && i < d.firm && d.makeRoom(v) {
+				v.kind, v.reason = kindAdmitted, ""
+			}
 			if v.admitted() {
 				d.demand = d.with(v)
 			}
@@ -123,19 +126,38 @@ func (d *decision) giveUp() {
 	}
 	why := fmt.Sprintf("the boards have grown to %s, and the budget is %s: the last named is given up first", text(d.bytes()), text(d.budget))
 	for i := len(d.wanted) - 1; i >= 0 && d.bytes() > d.budget; i-- {
-		v, admitted := d.verdicts[d.wanted[i]]
-		if !admitted {
-			continue
-		}
+		d.letGo(d.wanted[i], why)
+	}
+}
+
+// letGo refuses a board if it is admitted.
+func (d *decision) letGo(id rankcache.BoardID, why string) {
+	if v := d.verdicts[id]; v.admitted() {
 		v.kind, v.reason = kindRefused, why
-		d.verdicts[d.wanted[i]] = v
-		d.demand = demand{}
-		for _, v := range d.verdicts {
-			if v.admitted() {
-				d.demand = d.with(v)
-			}
+		d.verdicts[id] = v
+		d.demand = d.demandOf(d.wanted)
+	}
+}
+
+func (d *decision) demandOf(boards []rankcache.BoardID) (m demand) {
+	for _, id := range boards {
+		if v := d.verdicts[id]; v.admitted() {
+			m = m.with(v)
 		}
 	}
+	return m
+}
+
+// makeRoom lets boards go that linger, the last named first, until another one fits, and returns false if it does not
+// fit without all of them.
+func (d *decision) makeRoom(other verdict) bool {
+	if d.demandOf(d.wanted[:d.firm]).with(other).bytes() > d.budget {
+		return false
+	}
+	for i := len(d.wanted) - 1; i >= d.firm && d.with(other).bytes() > d.budget; i-- {
+		d.letGo(d.wanted[i], "its period has ended, and others need the memory")
+	}
+	return true
 }
 
 // judge decides about one board that is not admitted yet.

@@ -8,7 +8,7 @@
 // their memory, and admits them in the order of naming as far as the budget allows
 // (decide.go); Config.Follow gets the admitted boards; [Admission.Fill] has each filled
 // when there is memory for that, too (fills.go). Every [DefaultEvery] the refused boards
-// are decided again. An admitted board is never given up for another; but if the admitted
+// are decided again. An admitted board is never given up for another, unless it lingers; but if the admitted
 // ones outgrow the budget, the last named are given up (status.go shows it).
 //
 // A board of unknown size, because Redis does not answer, is not admitted: it could
@@ -22,6 +22,7 @@
 //	usage     the memory that a board takes now
 //	estimate  the memory that a board of a size holds
 //	fill      the memory that it takes beside that while it is filled, or filled again
+//	lingers   its period has ended: it is let go for any other
 //	given up  not admitted any more, because the boards have outgrown the budget
 //	budget    the memory for all boards, in bytes; 0: no limit
 package admission

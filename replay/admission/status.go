@@ -25,6 +25,7 @@ type Status struct {
 	ForFilling int64     `json:"reserved_for_filling_bytes"` // more, kept free for the board that takes most
 	Waiting    int       `json:"waiting_to_be_filled"`       // boards, for memory
 	Admitted   int       `json:"admitted"`
+	LetGo      int       `json:"lingering_let_go"` // boards of ended periods that there is no room for
 	Refused    []Refusal `json:"refused"` // and boards of unknown size; in the order of naming
 }
 
@@ -52,8 +53,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()
 	var count [kindAdmitted + 1]float64
-	for _, v := range c.a.verdict {
-		count[v.kind]++
+	for i, id := range c.a.wanted {
+		if v, known := c.a.verdict[id]; known && (v.admitted() || i < c.a.firm) { // else nobody expects it in memory
+			count[v.kind]++
+		}
 	}
 	gauge(budgetDesc, float64(c.a.budget))
 	gauge(fillingDesc, float64(c.a.fills.taken))
