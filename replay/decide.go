@@ -31,6 +31,7 @@ type gateInput struct {
 	run        uint64 // of the board; 0: none
 	summed     bool   // its board has a checksum, which is right as far as is known
 	sumWrong   bool   // its checksum is known to be wrong
+	alone      bool   // no log is read
 	members    int
 	redisErr   string // why it has not answered
 
@@ -83,6 +84,8 @@ func decide(in *gateInput) step {
 		return stay(rankcache.StateWaiting, "Redis has not answered yet: %s", cmp.Or(in.redisErr, "request sent"))
 	case in.total != TotalSeq:
 		return decideForeign(in)
+	case in.alone && in.run == 0:
+		return stay(rankcache.StateGivenUp, "its period is over and Redis, which answers, has no total of it")
 	case in.unborn():
 		return step{actOpenEmpty, rankcache.StateChecking, "neither Redis nor the log has anything of the board"}
 	case in.run == 0:

@@ -52,6 +52,8 @@ func (l *filler) reserve(ctx context.Context, id rankcache.BoardID) (done func()
 
 var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't be joined to the log")
 
+var errGoesOn = errors.New("it was changed meanwhile, and its log is not read")
+
 // fromRedis loads a board in an epoch. It returns the total that the log has to
 // reach before the two belong together: members that changed during the scan have
 // updates beyond the total read before it, which the log brings.
@@ -68,8 +70,12 @@ func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after ui
 		pieces, members = append(pieces, es), members+len(es)
 		return ctx.Err()
 	})
-	if err == nil && before.Seq == 0 && before.Run == 0 {
+	switch {
+	case err != nil:
+	case before.Seq == 0 && before.Run == 0:
 		err = errNoTotal
+	case r.sources.alone && before.State != last.State:
+		err = errGoesOn
 	}
 	if err == nil {
 		err = r.load(epoch, before.State, pieces)
@@ -128,7 +134,7 @@ func (c *fileContent) restore(f *feed, now time.Time) error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.saved.Topic != f.log.Topic {
+	if c.saved.Topic != f.log.Topic && !f.sources.alone {
 		return fmt.Errorf("its topic was %s, now it is %s: the names were changed", c.saved.Topic, f.log.Topic)
 	}
 	return f.replica.restore(c.saved, c.entries, now)

@@ -322,7 +322,7 @@ func (g *gate) openProved(ctx context.Context, p *prover) {
 	}
 	defer done()
 	g.replica.boards.Prepare(ctx, g.replica.board)
-	if g.replica.open(g.epoch, opening{equalAt: p.target.requested, equalTo: &p.target.State}) {
+	if g.replica.open(g.epoch, opening{equalAt: p.target.requested, equalTo: &p.target.State, life: p.target.life}) {
 		g.opened("equal to Redis")
 	}
 }
@@ -363,6 +363,9 @@ func (g *gate) differed(ctx context.Context, p *prover) {
 		return
 	}
 	g.later()
+	if g.replica.progress().Contiguous < p.target.Seq { // an update is missing, which tells nothing of Redis's sum
+		return
+	}
 	server, err := g.origin.ServerID(ctx, g.feed.id)
 	is := inequality{p.difference(), server}
 	if err == nil && g.unequal == is {

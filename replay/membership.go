@@ -120,7 +120,7 @@ func (m *membership) update(log func(rankcache.BoardID) rooms.Log, start func(ra
 			b = start(id)
 			m.boards[id] = b
 		}
-		if b.feed.log.Topic == log(id).Topic {
+		if b.feed.sources.alone || b.feed.log.Topic == log(id).Topic {
 			next[id] = b.feed
 		} else {
 			m.changed.wake()

@@ -19,6 +19,9 @@ type Board interface {
 	Sum() uint64
 	// SetRun records of which run the updates are.
 	SetRun(run uint64)
+	// SetLife records how far the board's life has come, until Reset. The next Publish shows it.
+	SetLife(rankcache.Life)
+	Life() rankcache.Life
 	// Prove returns whether the board has the run and the sum of the state, and no update
 	// beyond its seq. If so, Apply takes from then on the next update only, and only if it
 	// gives the sum that it carries.

@@ -50,7 +50,7 @@ func readOne(ctx context.Context, o Origin, id rankcache.BoardID) (reading, erro
 	if err != nil {
 		return reading{}, err
 	}
-	return reading{stamps[0].State, stamps[0].Members, at}, nil
+	return readingOf(&stamps[0], at), nil
 }
 
 // outcome of a prover's step.

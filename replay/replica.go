@@ -55,7 +55,7 @@ func newReplica(f *feed, boards Boards, held *atomic.Int64) *replica {
 func (r *replica) apply(batch []wire.Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.dropped {
+	if r.dropped || r.settled() {
 		return
 	}
 	r.foundLocked(r.in.apply(batch, r.visible()))

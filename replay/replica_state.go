@@ -46,6 +46,7 @@ func (r *replica) join(t *topic) {
 type opening struct {
 	equalAt time.Time        // when the board equalled Redis
 	equalTo *rankcache.State // of Redis, if the board is proved to be equal; nil: a sample agrees
+	life    rankcache.Life   // that it had there
 }
 
 // open makes the board readable. It returns false if anything has happened since
@@ -56,6 +57,7 @@ func (r *replica) open(epoch int, o opening) bool {
 	if !r.soundLocked(epoch) || o.equalTo != nil && !r.board.Prove(*o.equalTo) {
 		return false
 	}
+	r.board.SetLife(o.life)
 	r.readableLocked(o.equalAt)
 	if o.equalTo != nil {
 		r.sources.proved(*o.equalTo, o.equalAt)

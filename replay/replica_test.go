@@ -20,6 +20,7 @@ type fakeBoard struct {
 	have    rankcache.Progress
 	current time.Time
 	proves  bool
+	life    rankcache.Life
 }
 
 func (b *fakeBoard) note(format string, args ...any) {
@@ -43,6 +44,8 @@ func (b *fakeBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 func (b *fakeBoard) Sum() uint64                      { return 0 }
 func (b *fakeBoard) SetRun(run uint64)                { b.note("run %d", run) }
 func (b *fakeBoard) Prove(s rankcache.State) bool     { b.note("prove %v", s); return b.proves }
+func (b *fakeBoard) SetLife(l rankcache.Life)         { b.life = l }
+func (b *fakeBoard) Life() rankcache.Life             { return b.life }
 func (b *fakeBoard) Relax()                           { b.note("relax") }
 func (b *fakeBoard) State() rankcache.State           { return rankcache.State{Seq: b.have.Contiguous} }
 func (b *fakeBoard) SumAt(_, _ uint64) (uint64, bool) { return 0, false }

@@ -132,7 +132,13 @@ const relocateEvery = 10 * time.Second
 // start begins to follow a board.
 func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.BoardID) *followed {
 	ctx, stop := context.WithCancel(ctx)
-	f := newFeed(id, r.cfg.Log(id), r.boards, &r.held, r.metrics, time.Now())
+	now, log := time.Now(), r.cfg.Log(id)
+	alone := closes(log, r.cfg.TotalSource, now)
+	if alone {
+		log.Topic = ""
+	}
+	f := newFeed(id, log, r.boards, &r.held, r.metrics, now)
+	f.sources.alone = alone
 	f.sources.readingLasts = missedReadings * r.cfg.TotalsEvery
 	f.restoring.Store(r.cfg.Files != nil)
 	b := &followed{f, stop, make(chan struct{})}

@@ -11,7 +11,12 @@ import (
 type reading struct {
 	rankcache.State
 	members   int
+	life      rankcache.Life
 	requested time.Time // zero before the first
+}
+
+func readingOf(s *rankcache.Stamp, requested time.Time) reading {
+	return reading{s.State, s.Members, s.Life, requested}
 }
 
 // sources has the latest answers of Kafka and Redis about one board. The topic watcher
@@ -35,6 +40,8 @@ type sources struct {
 	kafkaErr, redisErr string
 	// readingLasts is for how long a reading tells where Redis is. It is set at the start.
 	readingLasts time.Duration
+	// alone tells that Redis is the only source: no log is read. It is set at the start.
+	alone bool
 }
 
 // observe fills in the gate's inputs.
@@ -44,7 +51,9 @@ func (s *sources) observe(in *gateInput) {
 	in.kafkaKnown, in.redisKnown = s.log != nil || s.refused != "", !s.latest.requested.IsZero()
 	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
 	in.kafkaErr, in.redisErr, in.refused = s.kafkaErr, s.redisErr, s.refused
-	if t := s.log; t != nil && !t.gone.Load() {
+	if in.alone = s.alone; s.alone { // as if a log had lost all that it had
+		in.kafkaKnown, in.topicKnown, in.ended, in.truncated = true, true, true, true
+	} else if t := s.log; t != nil && !t.gone.Load() {
 		in.topicKnown, in.ended, in.truncated = true, t.ended(), s.joined || t.truncated()
 	}
 }

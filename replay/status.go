@@ -111,6 +111,9 @@ func (f *feed) describe() rankcache.BoardStatus {
 	readRate := f.status.fill(&s)
 	if s.State == rankcache.StateOpen && f.lost.Load() && f.replica.readable.Load() {
 		s.State, s.Reason = rankcache.StateLost, "Redis has lost the board: it is answered as it was; rankcache rebuild writes it anew from the ledger"
+	} else if s.State == rankcache.StateOpen && f.replica.settled() {
+		s.Have, s.Want, known = p.Applied(), p.Applied(), true
+		s.Reason = "closed: it does not change any more, so it is not compared"
 	} else if s.State == rankcache.StateOpen {
 		s.Have, s.Want = p.Applied(), max(latest.Seq, target)
 		s.Reason = openReason(&s, latest, known)

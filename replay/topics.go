@@ -91,6 +91,9 @@ func (w *topicWatcher) wanted() map[string][]*feed {
 	wanted := make(map[string][]*feed)
 	var loading []string
 	for _, f := range w.feeds.current() {
+		if f.sources.alone {
+			continue
+		}
 		if f.restoring.Load() {
 			loading = append(loading, f.log.Topic)
 		} else {

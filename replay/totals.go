@@ -73,6 +73,9 @@ func (t *totalsPoller) poll(ctx context.Context) {
 	at, feeds := time.Now(), t.feeds.current()
 	t.crowded = len(feeds) > manyBoards
 	for id, f := range feeds {
+		if f.rests(at) {
+			continue
+		}
 		if latest, _ := f.sources.totals(); at.Before(f.rest.due) && !latest.requested.IsZero() {
 			continue
 		}
@@ -95,7 +98,11 @@ func (t *totalsPoller) poll(ctx context.Context) {
 		if i >= len(stamps) || stamps[i].At.IsZero() {
 			continue
 		}
-		r := reading{stamps[i].State, stamps[i].Members, at}
+		r := readingOf(&stamps[i], at)
+		if f := all[i].feed; f.replica.settled() {
+			f.replica.rise(r, all[i].epoch)
+			continue
+		}
 		if t.mayBeLost(&all[i], r) {
 			missing, looks = append(missing, all[i]), append(looks, r)
 			continue
@@ -134,9 +141,13 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 		f.lag = lagWatch{epoch: p.epoch}
 	}
 	after := f.replica.progress()
+	f.replica.rise(r, p.epoch)
 	var why *fault
 	if unborn := t.total == TotalSeq && p.run == 0 && r.Run == 0 && r.members == 0; !unborn {
 		why = f.lag.check(t.total, r, p.before, after, f.sources.exhausted)
+	}
+	if why == nil && f.sources.alone && after.Applied() < r.Seq {
+		why = &fault{kind: kindHole, counted: true, reason: fmt.Sprintf("Redis has gone on to update %d, and the board's log is not read", r.Seq)}
 	}
 	if why == nil {
 		why = f.lag.checkState(r, p.run, f.replica.board, f.sources.proved)

@@ -396,12 +396,12 @@ func TestLog(t *testing.T) {
 	day := time.Date(2026, 11, 22, 0, 0, 0, 0, time.FixedZone("", 8*3600))
 	start := day.Add(17 * time.Hour)
 	for id, want := range map[rankcache.BoardID]Log{
-		"gift:1:20261122-35":  {"update_class_gift-half-hour.20261122", true, start.Add(-3 * time.Minute), start.Add(30*time.Minute + 3*time.Second)},
-		"giftday:1:20261122":  {"update_cache_giftday.1.20261122", false, day.Add(-3 * time.Minute), day.Add(24*time.Hour + 5*time.Second)},
+		"gift:1:20261122-35":  {"update_class_gift-half-hour.20261122", true, start.Add(-3 * time.Minute), start.Add(30*time.Minute + 3*time.Second), true},
+		"giftday:1:20261122":  {"update_cache_giftday.1.20261122", false, day.Add(-3 * time.Minute), day.Add(24*time.Hour + 5*time.Second), false},
 		"gifttotal":           {Topic: "update_cache_gifttotal"},
 		"gift:1:20261122-135": {Topic: "update_cache_gift.1.20261122-135"},
 	} {
-		if got := f.Log(wire.DefaultNames(), id); got.Topic != want.Topic || got.Shared != want.Shared || !got.First.Equal(want.First) || !got.Last.Equal(want.Last) {
+		if got := f.Log(wire.DefaultNames(), id); got.Topic != want.Topic || got.Shared != want.Shared || !got.First.Equal(want.First) || !got.Last.Equal(want.Last) || got.Final != want.Final {
 			t.Errorf("%s: got %+v, want %+v", id, got, want)
 		}
 	}

@@ -240,9 +240,11 @@ type Log struct {
 	// Shared tells that other boards have the topic, too. The key of its updates is then
 	// their board, so that each board's are in one partition.
 	Shared bool
-	// First is before the board's first update, and Last is until when updates are
-	// published. Zero: not known.
+	// First is before the board's first update, and Last is until when commands for it arrive; those that
+	// have may be applied later. Zero: not known.
 	First, Last time.Time
+	// Final tells that the board, once closed, is to have a final.
+	Final bool
 }
 
 // earliest is how long before its period's start the first update of a board can be: a
@@ -258,5 +260,5 @@ func (all Classes) Log(names wire.Names, id rankcache.BoardID) Log {
 		return Log{Topic: own}
 	}
 	topic := b.Topic(names)
-	return Log{Topic: topic, Shared: topic != own, First: b.Period.Start.Add(-earliest), Last: b.Period.End.Add(kind.Grace)}
+	return Log{Topic: topic, Shared: topic != own, First: b.Period.Start.Add(-earliest), Last: b.Period.End.Add(kind.Grace), Final: kind.Ledger}
 }

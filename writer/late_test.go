@@ -278,10 +278,10 @@ func TestRepeatOfAnExpiredBoard(t *testing.T) {
 	r, incr := h.periodRules(), Command{Member: "m", Op: wire.OpIncr, Number: 1, OrderID: "o1"}
 	j := h.applyOne(t, r, incr)
 	j.Duplicate = true
-	for _, at := range []int64{r.over - 1, r.over} {
+	for _, at := range []int64{r.over, r.expires - 1, r.expires} {
 		h.at0(at)
 		published := h.appendUpdate(nil, j)
-		equal(t, fmt.Sprint("published ", at-r.over), len(published) == 1, at < r.over)
+		equal(t, fmt.Sprint("published ", at-r.expires), len(published) == 1, at < r.expires)
 	}
 	must(t, h.client.Del(t.Context(), append(h.applier.allKeys(h.board, &rules{}), h.opts.Names.Ends)...).Err()) // they expire, and the controller takes it out
 	h.at0(r.expires)

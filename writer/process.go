@@ -101,9 +101,8 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 	return dst
 }
 
-// appendUpdate appends a job's update if it must be published, which those of a period are
-// until its grace is over: then its topic may be gone, and is not made again. The ledger's
-// topic stays.
+// appendUpdate appends a job's update if it must be published: that of a board that has ended too, as it lingers in
+// sidecars. Where boards are not kept any more the topic may be gone, and is not made again. The ledger's topic stays.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
 	if p.ledger.wants(j.rules.kind) {
 		dst = p.ledger.append(dst, &j.Update)
@@ -111,7 +110,7 @@ func (p *processor) appendUpdate(dst []message, j *job) []message {
 			dst = p.ledger.append(dst, &j.Trims[i])
 		}
 	}
-	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
+	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isGone(p.applier.now()) {
 		return dst
 	}
 	log := p.opts.Tiers.File().Log(p.opts.Names, j.Board)

@@ -81,6 +81,9 @@ func checkNumber(c *Command, kind *rooms.Class) *Refusal {
 // isOver reports whether nothing new can arrive for the board any more.
 func (r *rules) isOver(now time.Time) bool { return r.over != 0 && now.UnixMilli() >= r.over }
 
+// isGone reports whether the board's keys have expired.
+func (r *rules) isGone(now time.Time) bool { return r.expires != 0 && now.UnixMilli() >= r.expires }
+
 // findBoard returns the board of a command and its class, nil for a board without class.
 // It sets the board of a command that names a class: that of the period of its time.
 func findBoard(c *Command, classes *rooms.File) (class.Board, *rooms.Class, error) {

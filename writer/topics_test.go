@@ -138,8 +138,8 @@ func TestSlowTopicBlocksNoOther(t *testing.T) {
 }
 
 // The boards of a class and day share a topic, which is there before the first of them
-// begins: a board is in one partition. What comes for an ended board, such as a repeat, is
-// not published any more.
+// begins: a board is in one partition. What is applied to an ended board is published as long as it
+// lingers.
 func TestTopicOfAClass(t *testing.T) {
 	broker := testkit.Kfake(t)
 	file, err := rooms.Parse([]byte(`classes: [{name: gift-minute, board: "` + lastPart(testkit.Name(t)) + `:{zone}:{period}", period: 1m, lead: 1h, mode: super-hot, dims: {zone: ["7", "8"]}}]`))
@@ -173,9 +173,11 @@ func TestTopicOfAClass(t *testing.T) {
 	equal(t, "topics", topics(over), 6) // of the ended, the running and the next period
 	equal(t, "topics without ended boards", topics(over.Add(time.Millisecond)), 4)
 	job := &job{Command: &Command{Board: board.ID}, rules: rulesOf(board, kind)}
-	now := board.Period.End.Add(kind.Grace - time.Millisecond)
-	h.applier.now = func() time.Time { return now }
-	equal(t, "published within grace", len(h.appendUpdate(nil, job)), 1)
-	now = now.Add(time.Millisecond)
-	equal(t, "published after it", len(h.appendUpdate(nil, job)), 0)
+	for after, want := range map[time.Duration]int{kind.Grace: 1, kind.Grace + 30*time.Second: 1, kind.Grace + 30*time.Second + time.Millisecond: 0} {
+		now := board.Period.End.Add(after)
+		named := (&rooms.File{Rules: file.ClassBoards(now)}).Resolve(nil)
+		h.applier.now = func() time.Time { return now }
+		p := &processor{opts: Options{Names: h.opts.Names, Tiers: tiers{all: named.Mode(board.ID, ""), file: file}}, applier: h.applier}
+		equal(t, fmt.Sprintf("published %v after the end", after), len(p.appendUpdate(nil, job)), want)
+	}
 }

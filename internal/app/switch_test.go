@@ -29,12 +29,14 @@ import (
 // switchShow is a sidecar and a writer of a super-hot class with short periods, commands
 // and reads of its running board.
 type switchShow struct {
-	t       *testing.T
-	redis   *servers.Redis
-	sidecar *serve.Sidecar
-	kind    *class.Class
-	topic   string // of commands
-	kafka   string
+	t        *testing.T
+	redis    *servers.Redis
+	sidecar  *serve.Sidecar
+	kind     *class.Class
+	topic    string // of commands
+	kafka    string
+	common   []string                          // arguments of all processes
+	periodic func([]byte) (*rooms.File, error) // parses rooms files
 
 	mu       sync.Mutex
 	commands map[string]int           // by tag
@@ -59,13 +61,13 @@ func TestSwitch(t *testing.T) {
 	}
 	t.Run("plain", func(t *testing.T) {
 		t.Parallel()
-		s := newSwitchShow(t, period)
+		s := newSwitchShow(t, period, "grace: 2s")
 		s.run(time.Duration(switches)*period, nil)
 	})
 	t.Run("Redis is away", func(t *testing.T) {
 		testkit.FullOnly(t, "takes half a minute")
 		t.Parallel()
-		s := newSwitchShow(t, 12*time.Second)
+		s := newSwitchShow(t, 12*time.Second, "grace: 2s")
 		running, err := s.kind.Calendar().At(time.Now())
 		must(t, err)
 		time.Sleep(time.Until(running.End))
@@ -79,22 +81,22 @@ func TestSwitch(t *testing.T) {
 }
 
 // newSwitchShow starts the servers and waits until the running board is open and commands are applied.
-func newSwitchShow(t *testing.T, period time.Duration) *switchShow {
+func newSwitchShow(t *testing.T, period time.Duration, settings string) *switchShow {
 	name := testkit.Name(t)
 	s := &switchShow{t: t, topic: name, kafka: testkit.Kafka(t), commands: make(map[string]int), periods: make(map[string]*switchPeriod)}
 	s.redis = testkit.StartRedis(t, servers.RedisOptions{Dir: t.TempDir(), Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
 	path := filepath.Join(t.TempDir(), "rooms.yaml")
-	must(t, os.WriteFile(path, fmt.Appendf(nil, `classes: [{name: gift, board: "%s:{zone}:{period}", period: %s, lead: %s, grace: 2s, mode: super-hot, dims: {zone: ["7"]}}]`,
-		name[len(name)-8:], period, period), 0o644))
-	shortPeriods := func(data []byte) (*rooms.File, error) {
+	must(t, os.WriteFile(path, fmt.Appendf(nil, `classes: [{name: gift, board: "%s:{zone}:{period}", period: %s, lead: %s, %s, mode: super-hot, dims: {zone: ["7"]}}]`,
+		name[len(name)-8:], period, period, settings), 0o644))
+	s.periodic = func(data []byte) (*rooms.File, error) {
 		return rooms.ParseWith(data, func(_, tz string) (class.Calendar, error) { return class.PartsOfDay(period, tz) })
 	}
-	common := []string{"--redis", "redis://" + s.redis.Addr(), "--kafka", s.kafka, "--rooms", path, "--topic-commands", name, "--topic-refused", name + "-refused",
+	s.common = []string{"--redis", "redis://" + s.redis.Addr(), "--kafka", s.kafka, "--rooms", path, "--topic-commands", name, "--topic-refused", name + "-refused",
 		"--topic-class-updates", name + "-class-", "--health", "127.0.0.1:0"}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	writer, err := run.NewWriter(append([]string{"--scores", "", "--group", name, "--command-partitions", "1"}, common...), shortPeriods, log)
+	writer, err := run.NewWriter(append([]string{"--scores", "", "--group", name, "--command-partitions", "1"}, s.common...), s.periodic, log)
 	must(t, err)
-	s.sidecar, err = serve.NewSidecar(append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...), shortPeriods, log)
+	s.sidecar, err = serve.NewSidecar(append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, s.common...), s.periodic, log)
 	must(t, err)
 	s.kind = s.sidecar.Rooms.File().Class("gift").Class
 	s.background(writer.Run)
@@ -228,9 +230,13 @@ func (s *switchShow) read(ctx context.Context) {
 
 // classPage is what is looked at of an answer.
 type classPage struct {
-	Source string
-	Seq    uint64
-	Period struct{ Tag string }
+	Source, Locked string
+	Seq            uint64
+	Period         struct{ Tag string }
+	Entries        []struct {
+		Member string
+		Score  float64
+	}
 }
 
 func readClass(client *http.Client, url string) (page classPage, err error) {

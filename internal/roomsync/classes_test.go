@@ -13,7 +13,7 @@ import (
 	"rankcache/rooms"
 )
 
-const hourClass = `classes: [{name: hour, board: "hour:{period}", period: 1h, mode: super-hot}]`
+const hourClass = `classes: [{name: hour, board: "hour:{period}", period: 1h, linger: 0s, mode: super-hot}]`
 
 // wantClasses compares "name period" of the classes in force.
 func wantClasses(t *testing.T, f *roomsync.Follower, want string) {

@@ -128,11 +128,11 @@ func TestBadFileIsRejectedAndTheLastGoodOneStays(t *testing.T) {
 	})
 }
 
-const minuteClass = `classes: [{name: gift, board: "gift:{zone}:{period}", period: 1m, lead: 10s, mode: super-hot, dims: {zone: ["7"]}}]`
+const minuteClass = `classes: [{name: gift, board: "gift:{zone}:{period}", period: 1m, lead: 10s, linger: 0s, mode: super-hot, dims: {zone: ["7"]}}]`
 
 // Virtual time begins with the year 2000.
 func TestBoardsOfAClassFollowItsPeriods(t *testing.T) {
-	path := writeFile(t, minuteClass)
+	path := writeFile(t, strings.Replace(minuteClass, "linger: 0s", "linger: 20s", 1))
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, path, &running{})
 		wantSuperHot(t, f, "gift:7:19991231-1440", "gift:7:20000101-0001") // the grace of the ended one is not over
@@ -146,6 +146,12 @@ func TestBoardsOfAClassFollowItsPeriods(t *testing.T) {
 		synctest.Wait()
 		wantSuperHot(t, f, "gift:7:20000101-0001", "gift:7:20000101-0002")
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		wantSuperHot(t, f, "gift:7:20000101-0001", "gift:7:20000101-0002")
+		if _, lingering := f.Tiers().ByPriority(rooms.ModeSuperHot); !slices.Equal(lingering, []rankcache.BoardID{"gift:7:20000101-0001"}) {
+			t.Errorf("%v linger", lingering)
+		}
+		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		wantSuperHot(t, f, "gift:7:20000101-0002")
 		if mode := f.Mode("gift:7:20000101-0001", ""); mode != rooms.ModeNone {

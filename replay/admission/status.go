@@ -26,7 +26,7 @@ type Status struct {
 	Waiting    int       `json:"waiting_to_be_filled"`       // boards, for memory
 	Admitted   int       `json:"admitted"`
 	LetGo      int       `json:"lingering_let_go"` // boards of ended periods that there is no room for
-	Refused    []Refusal `json:"refused"` // and boards of unknown size; in the order of naming
+	Refused    []Refusal `json:"refused"`          // and boards of unknown size; in the order of naming
 }
 
 var (
