@@ -11,7 +11,6 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/origin"
-	"rankcache/replay"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -32,6 +31,10 @@ type lookedAt struct {
 	redisOrigin
 	mu sync.Mutex
 	n  map[rankcache.BoardID]int
+}
+
+func newLooks(e *env) *lookedAt {
+	return &lookedAt{redisOrigin: redisOrigin{origin.New(e.redis, e.names)}, n: make(map[rankcache.BoardID]int)}
 }
 
 func (o *lookedAt) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
@@ -84,7 +87,7 @@ func TestClosedBoards(t *testing.T) {
 	e := newEnv(t, testkit.Kafka(t))
 	e.still = false
 	b, other := e.newBoard(1, nil), e.newBoard(1, nil)
-	looks := &lookedAt{redisOrigin: redisOrigin{origin.New(e.redis, e.names)}, n: make(map[rankcache.BoardID]int)}
+	looks := newLooks(e)
 	b.produce(b.gifts(40, 10)...)
 	s := e.start(ids(b, other), logOf(false, false), func(c *setup) { c.origin, c.TotalsEvery, c.AuditRows = looks, 20*time.Millisecond, -1 })
 	s.waitOpen(b.id)
@@ -124,7 +127,8 @@ func TestFinalBoards(t *testing.T) {
 	b := e.newBoard(1, nil)
 	b.produce(b.gifts(40, 10)...)
 	b.setLife(rankcache.LifeClosed)
-	s := e.start(ids(b), logOf(false, true), func(c *setup) { c.TotalsEvery, c.AuditRows = 20*time.Millisecond, -1 })
+	looks := newLooks(e)
+	s := e.start(ids(b), logOf(false, true), func(c *setup) { c.origin, c.TotalsEvery, c.AuditRows = looks, 20*time.Millisecond, -1 })
 	s.waitOpen(b.id)
 	local, _ := s.boards.Get(b.id)
 	if a := rowsOf(local, 10); a.Life != rankcache.LifeClosed {
@@ -133,15 +137,16 @@ func TestFinalBoards(t *testing.T) {
 	had, err := e.redis.Get(t.Context(), e.names.MetaKey(b.id)).Result()
 	e.check(err)
 	e.check(e.redis.Del(t.Context(), e.names.MetaKey(b.id)).Err())
+	before := looks.times(b.id)
 	testkit.Eventually(t, timeout, func() error {
-		if _, open := s.boards.Get(b.id); !open {
-			t.Fatal("closed by what Redis has lost")
-		}
-		if age := s.status(b.id).Age; age > 200*time.Millisecond {
-			return fmt.Errorf("its age grows: %v", age)
+		if n := looks.times(b.id) - before; n < 4 {
+			return fmt.Errorf("looked at %d times", n)
 		}
 		return nil
 	})
+	if _, open := s.boards.Get(b.id); !open || slices.Contains(s.boards.noted(), "close "+string(b.id)) {
+		t.Fatal("closed by what Redis has lost")
+	}
 	e.check(e.redis.Set(t.Context(), e.names.MetaKey(b.id), had, 0).Err())
 	b.setLife(rankcache.LifeFinal)
 	s.waitLife(b, rankcache.LifeFinal, b.seq)
@@ -220,5 +225,3 @@ func TestClosedBoardThatIsChangedByHand(t *testing.T) {
 	e.check(e.redis.Set(t.Context(), e.names.MetaKey(b.id), testkit.Meta(b.state().Run+1, 1, rows), 0).Err()) // as a writer that adopts it
 	s.waitOpen(b.id)
 }
-
-var _ replay.Origin = (*scanned)(nil)

@@ -78,9 +78,9 @@ func (c *Class) checkMode() error {
 	return nil
 }
 
-// boards returns how many boards of one period the class's mode is for, or some number
+// Boards returns how many boards of one period the class's mode is for, or some number
 // above [MaxClassBoards].
-func (c *Class) boards() int {
+func (c *Class) Boards() int {
 	if c.Mode == ModeNone {
 		return 0
 	}

@@ -118,7 +118,7 @@ func (all Classes) check() error {
 		if err := all.checkGroup(c); err != nil {
 			return c.wrong(err)
 		}
-		if boards += c.boards(); boards > MaxClassBoards {
+		if boards += c.Boards(); boards > MaxClassBoards {
 			return c.wrong(fmt.Errorf("modes of classes name more than %d boards in each period", MaxClassBoards))
 		}
 		if lingering += c.Lingering(); lingering > MaxClassBoards {

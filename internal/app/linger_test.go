@@ -39,7 +39,7 @@ type result struct {
 // any comes from there.
 func TestLinger(t *testing.T) {
 	t.Parallel()
-	const period, switches = 3 * time.Second, 3
+	const period, switches = 3 * time.Second, 2
 	s := newSwitchShow(t, period, "grace: 1s, linger: 1m")
 	s.control()
 	r := &results{periods: make(map[string]*result)}

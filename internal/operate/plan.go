@@ -33,6 +33,7 @@ tells you when you do not need sidecars. It calls no server.`,
 	}
 	flags := cmd.Flags()
 	flags.IntSliceVar(&q.Members, "members", nil, "`members` of each super-hot board")
+	flags.IntSliceVar(&q.Lingering, "lingering", nil, "`members` of each board of an ended period that is in memory beside them: see linger of classes")
 	flags.IntVar(&q.IDBytes, "id-bytes", 10, "length of a member's id, in `bytes`")
 	flags.Float64Var(&q.Updates, "updates", 0, "`updates/s` of all super-hot boards together")
 	flags.DurationVar(&q.History, "history", 3*time.Hour, "`length` of the log that a starting sidecar replays")

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,8 +32,8 @@ func NewRoomsCommand() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Check whether a rooms file would be accepted",
 		Long: `Read a rooms file with the code that rankcache serve reads it with, and print
-its rooms and boards; of each class the board of the period that runs, when that ends, when boards
-expire, and the next board. A file that serve would refuse is an error with its line.`,
+its rooms and boards; of each class the board of the period that runs, when that ends, for how long
+boards linger in memory, when they expire, and the next board; and how many boards are in memory. A file that serve would refuse is an error with its line.`,
 		Example: "  rankcache rooms check rooms.yaml",
 		Args:    cli.OneArg,
 	}
@@ -50,6 +51,31 @@ type RoomsSummary struct {
 	Rules   int                 `json:"rules"`  // entries under boards:
 	Boards  []rankcache.BoardID `json:"boards"` // super-hot boards named in the file, without those of classes
 	Classes []classSummary      `json:"classes"`
+	Memory  boardsInMemory      `json:"in_memory"`
+}
+
+// boardsInMemory counts the super-hot boards that the file names.
+type boardsInMemory struct {
+	Running   int `json:"running"`   // those without a period among them
+	Upcoming  int `json:"upcoming"`  // more, before all periods begin at once
+	Lingering int `json:"lingering"` // more, after all have ended at once
+}
+
+func (m *boardsInMemory) add(c *rooms.Class) {
+	if c.Mode != rooms.ModeSuperHot {
+		return
+	}
+	m.Running += c.Boards()
+	if c.Calendar().Periodic() {
+		m.Upcoming, m.Lingering = m.Upcoming+c.Boards(), m.Lingering+c.Lingering()
+	}
+}
+
+func (m *boardsInMemory) String() string {
+	if m.Running == 0 {
+		return ""
+	}
+	return fmt.Sprintf("In memory: %d boards, before periods begin up to %d more, and after they have ended up to %d more that linger. rankcache plan computes the memory.\n", m.Running, m.Upcoming, m.Lingering)
 }
 
 // classSummary is one class and its boards; dimensions stand in braces.
@@ -58,11 +84,12 @@ type classSummary struct {
 	Period  string    `json:"period"`
 	TZ      string    `json:"tz"`
 	Mode    string    `json:"mode"`
-	Board   string    `json:"board"`           // of the running period; "": no season runs
-	Ends    time.Time `json:"ends,omitzero"`   // when the period does
-	Expires string    `json:"expires"`         // when a board does
-	Next    string    `json:"next,omitempty"`  // board of the next period
-	Begins  time.Time `json:"begins,omitzero"` // when the next period does
+	Board   string    `json:"board"`             // of the running period; "": no season runs
+	Ends    time.Time `json:"ends,omitzero"`     // when the period does
+	Lingers string    `json:"lingers,omitempty"` // how long behind the grace it is in memory
+	Expires string    `json:"expires"`           // when a board does
+	Next    string    `json:"next,omitempty"`    // board of the next period
+	Begins  time.Time `json:"begins,omitzero"`   // when the next period does
 	Durable bool      `json:"durable,omitempty"`
 }
 
@@ -93,14 +120,16 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 	}
 	for _, c := range parsed.Classes {
 		s.Classes = append(s.Classes, summarize(c, now))
+		s.Memory.add(c)
 	}
+	s.Memory.Running += len(s.Boards)
 	return cli.PrintAs(to, output, s, func(to io.Writer) error {
 		fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules, %d classes\n", path,
 			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules, len(s.Classes))
 		if err := printClasses(to, s.Classes); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(to, "Boards of no class expire %s.\n", expiryText(nil))
+		_, err := fmt.Fprintf(to, "Boards of no class expire %s.\n%s", expiryText(nil), &s.Memory)
 		return err
 	})
 }
@@ -110,6 +139,9 @@ func summarize(c *rooms.Class, now time.Time) classSummary {
 	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Expires: expiryText(c), Durable: c.Durable}
 	if running, err := calendar.At(now); err == nil {
 		s.Board, s.Ends = c.Pattern(running), running.End
+		if linger := c.LingerOf(running); linger > 0 {
+			s.Lingers = linger.String()
+		}
 	}
 	if next, err := calendar.Following(now); err == nil {
 		s.Next, s.Begins = c.Pattern(next), next.Start
@@ -122,7 +154,7 @@ func printClasses(to io.Writer, classes []classSummary) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tEXPIRES\tDURABLE\tNEXT BOARD")
+	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tLINGERS\tEXPIRES\tDURABLE\tNEXT BOARD")
 	for _, c := range classes {
 		ends, next := "never", c.Next
 		switch {
@@ -134,7 +166,7 @@ func printClasses(to io.Writer, classes []classSummary) error {
 		if next != "" && !c.Begins.Equal(c.Ends) { // a season that does not follow at once
 			next += " from " + c.Begins.Format(time.RFC3339)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Expires, c.Durable, next)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, cmp.Or(c.Lingers, "-"), c.Expires, c.Durable, next)
 	}
 	return table.Flush()
 }

@@ -57,7 +57,7 @@ func TestDeletionsTellWhatTheyDid(t *testing.T) {
 func TestRoomsCheckShowsClasses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
 	classes := `classes:
-- {name: gift-half-hour, board: "gift:{zone}:{period}", period: 30m, tz: Asia/Shanghai}
+- {name: gift-half-hour, board: "gift:{zone}:{period}", period: 30m, tz: Asia/Shanghai, mode: super-hot, dims: {zone: ["1", "2"]}, linger: 40m}
 - {name: total, board: total, period: none, durable: true}
 - {name: fans, board: "fans_{host}", period: none, keep: 8760h}
 - {name: ladder, board: "ladder:{period}", seasons: [{tag: s1, from: 2026-11-01T00:00:00Z, to: 2026-11-22T00:00:00Z}, {tag: s2, from: 2026-11-23T05:00:00Z, to: 2026-12-22T00:00:00Z}]}
@@ -73,14 +73,15 @@ func TestRoomsCheckShowsClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := file + ` is good: 0 rooms (0 super-hot, 0 hot, 0 blocked), 0 board rules, 6 classes
-CLASS           PERIOD   MODE  BOARD                    ENDS                       EXPIRES                                   DURABLE  NEXT BOARD
-gift-half-hour  30m      none  gift:{zone}:20261122-35  2026-11-22T17:30:00+08:00  72h0m0s after the period                  false    gift:{zone}:20261122-36
-total           none     none  total                    never                      never, or by --board-life of the writers  true     
-fans            none     none  fans_{host}              never                      8760h0m0s after the last change           false    
-ladder          seasons  none  -                        -                          72h0m0s after the period                  false    ladder:s2 from 2026-11-23T05:00:00Z
-cup             seasons  none  cup:c1                   2026-11-23T00:00:00Z       72h0m0s after the period                  false    cup:c2 from 2026-11-24T00:00:00Z
-old             seasons  none  -                        -                          72h0m0s after the period                  false    
+CLASS           PERIOD   MODE       BOARD                    ENDS                       LINGERS  EXPIRES                                   DURABLE  NEXT BOARD
+gift-half-hour  30m      super-hot  gift:{zone}:20261122-35  2026-11-22T17:30:00+08:00  40m0s    72h0m0s after the period                  false    gift:{zone}:20261122-36
+total           none     none       total                    never                      -        never, or by --board-life of the writers  true     
+fans            none     none       fans_{host}              never                      -        8760h0m0s after the last change           false    
+ladder          seasons  none       -                        -                          -        72h0m0s after the period                  false    ladder:s2 from 2026-11-23T05:00:00Z
+cup             seasons  none       cup:c1                   2026-11-23T00:00:00Z       -        72h0m0s after the period                  false    cup:c2 from 2026-11-24T00:00:00Z
+old             seasons  none       -                        -                          -        72h0m0s after the period                  false    
 Boards of no class expire never, or by --board-life of the writers.
+In memory: 2 boards, before periods begin up to 2 more, and after they have ended up to 4 more that linger. rankcache plan computes the memory.
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
@@ -90,7 +91,7 @@ Boards of no class expire never, or by --board-life of the writers.
 	if err := checkRooms(&out, file, "json", now); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 6 || got.Classes[2].Expires != "8760h0m0s after the last change" || !got.Classes[1].Durable || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 6 || got.Memory != (boardsInMemory{2, 2, 4}) || got.Classes[2].Expires != "8760h0m0s after the last change" || !got.Classes[1].Durable || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }

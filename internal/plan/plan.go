@@ -8,6 +8,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 // Question describes a fleet and its load.
 type Question struct {
 	Members     []int         // of each super-hot board
+	Lingering   []int         // members of each of those whose period has ended
 	IDBytes     int           // length of a member's id
 	Updates     float64       // a second, of all super-hot boards together
 	History     time.Duration // length of the log that a starting sidecar replays
@@ -80,12 +82,15 @@ func Make(q Question) Answer {
 		q.Pods = q.podsNeeded()
 	}
 	a.Pods = q.Pods
-	members := 0
+	members, lingering := 0, 0
 	for _, n := range q.Members {
 		members += n
 	}
+	for _, n := range q.Lingering {
+		lingering += n
+	}
 	pods := float64(q.Pods)
-	heap := float64(members)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib + q.inStreams()
+	heap := float64(members+lingering)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib + q.inStreams()
 	a.PodHeapMiB, a.PodMemoryMiB = heap/mib, q.lowestLimit()/mib
 	a.PodReads, a.PodUpdates = q.Requests/pods, q.Updates
 	a.LiveEvents = float64(q.Streams) * q.StreamRate
@@ -113,7 +118,7 @@ func Make(q Question) Answer {
 // after the other when memory is short.
 func (q Question) lowestLimit() float64 {
 	need, fill := 0.0, 0.0
-	for _, n := range q.Members {
+	for _, n := range slices.Concat(q.Members, q.Lingering) {
 		need += boardBytes + float64(n*(reservedBytes+q.IDBytes))
 		fill = max(fill, boardFillBytes+float64(n*(memberFillBytes+q.IDBytes)))
 	}
@@ -184,9 +189,9 @@ func (q Question) Check() string {
 	case q.HotBoards > 0 && q.Refresh <= 0:
 		return "hot-refresh: want more than 0"
 	}
-	for _, n := range q.Members {
+	for _, n := range slices.Concat(q.Members, q.Lingering) {
 		if n < 0 {
-			return "members: want 0 or more"
+			return "members, lingering: want 0 or more"
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -40,6 +41,19 @@ func TestMake(t *testing.T) {
 	}
 	if a.UpdateBytes < 180 || a.UpdateBytes > 280 {
 		t.Errorf("an update takes %d bytes", a.UpdateBytes)
+	}
+}
+
+// Boards that linger take memory, and nothing else.
+func TestLingering(t *testing.T) {
+	q, without := evening, Make(evening)
+	q.Lingering = []int{57_000}
+	a := Make(q)
+	near(t, "heap", a.PodHeapMiB-without.PodHeapMiB, 57_000*(memberBytes+10)/1048576.0)
+	near(t, "memory", a.PodMemoryMiB-without.PodMemoryMiB, ((128<<10)+57_000*(100+10.0))/0.75/1048576/0.95)
+	a.PodHeapMiB, a.PodMemoryMiB = without.PodHeapMiB, without.PodMemoryMiB
+	if !reflect.DeepEqual(a, without) {
+		t.Errorf("got %+v, without %+v", a, without)
 	}
 }
 
@@ -90,6 +104,7 @@ func TestCheck(t *testing.T) {
 		"small":                 func(q *Question) { q.Small = 1.1 },
 		"updates":               func(q *Question) { q.Updates = math.NaN() },
 		"members":               func(q *Question) { q.Members = []int{-1} },
+		"lingering":             func(q *Question) { q.Lingering = []int{-1} },
 		"ledger-rows":           func(q *Question) { q.LedgerRows = math.Inf(1) },
 		"streams":               func(q *Question) { q.Streams = -1 },
 		"streams-http2":         func(q *Question) { q.HTTP2 = 1 },

@@ -234,7 +234,9 @@ func (t *targets) readBoards(ctx context.Context) (int, error) {
 	if err := cli.ReadRooms(ctx, follower); err != nil {
 		return 0, err
 	}
-	found := &inForce{follower.File(), follower.Tiers().Boards(rooms.ModeSuperHot)}
+	boards, _ := follower.Tiers().ByPriority(rooms.ModeSuperHot) // those that linger are let go where they are too much
+	slices.Sort(boards)
+	found := &inForce{follower.File(), boards}
 	t.inForce.Store(found)
 	return len(found.boards), nil
 }
