@@ -41,7 +41,8 @@ type Reply struct {
 	State rankcache.State
 
 	Source string  `json:"source"`
-	Seq    uint64  `json:"seq"` // 0: not known
+	Locked string  `json:"locked"` // of a read by class
+	Seq    uint64  `json:"seq"`    // 0: not known
 	Total  int     `json:"total"`
 	Start  int     `json:"start"`
 	Rows   []Row   `json:"entries"`

@@ -60,6 +60,8 @@ type env struct {
 
 	boards []Board
 	posted rankcache.BoardID // is super-hot by the admin port, not by the file
+	class  string            // of the rooms file, where the suite's boards have none: %s is the start of its ids
+	result rankcache.BoardID // of that class
 	oracle *Oracle
 	tally  *Tally
 	reads  *Reads
@@ -126,12 +128,15 @@ func (w *env) roomsText() string {
 	text := fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot, boards: [%q]}\nboards:\n", w.boards[0].ID, w.boards[0].ID)
 	for _, b := range w.boards[1:] {
 		switch {
-		case b.ID == w.posted:
+		case b.ID == w.posted, b.ID == w.result:
 		case b.Tier == "local":
 			text += fmt.Sprintf("- {match: %q, mode: super-hot}\n", b.ID)
 		case b.Tier == "hot":
 			text += fmt.Sprintf("- {match: %q, mode: hot}\n", b.ID)
 		}
+	}
+	if w.class != "" {
+		text += fmt.Sprintf(w.class, w.boards[0].ID+"_result")
 	}
 	return text
 }
