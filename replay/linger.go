@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"time"
 
 	"rankcache"
@@ -29,6 +30,18 @@ func (r *replica) rise(t reading, epoch int) {
 		r.board.SetLife(t.life)
 		r.board.Publish()
 	}
+}
+
+// lookAgain takes a look of Redis at a settled board. A failover may take back that it is closed, which changes nothing; but
+// if Redis has then closed another state, that one counts.
+func (f *feed) lookAgain(t reading, epoch int) {
+	own := f.replica.board.State()
+	if t.life >= rankcache.LifeClosed && t.HasSum && (t.Seq != own.Seq || t.Sum != own.Sum) {
+		f.replica.report(epoch, fault{kind: kindSum, reason: fmt.Sprintf("it was closed at update %d, and is closed at %d now, in another state", own.Seq, t.Seq)})
+		return
+	}
+	f.replica.follow(t, epoch)
+	f.replica.rise(t, epoch)
 }
 
 // rests marks a settled board as current, and returns false for any other and for one whose final is to come: these

@@ -100,7 +100,7 @@ func (t *totalsPoller) poll(ctx context.Context) {
 		}
 		r := readingOf(&stamps[i], at)
 		if f := all[i].feed; f.replica.settled() {
-			f.replica.rise(r, all[i].epoch)
+			f.lookAgain(r, all[i].epoch)
 			continue
 		}
 		if t.mayBeLost(&all[i], r) {

@@ -39,16 +39,17 @@ type result struct {
 // any comes from there.
 func TestLinger(t *testing.T) {
 	t.Parallel()
-	const period, switches = 3 * time.Second, 2
+	const period = 3 * time.Second
+	switches, reads := testkit.Sized(2, 10), testkit.Sized(switchReads, 5000)
 	s := newSwitchShow(t, period, "grace: 1s, linger: 1m")
 	s.control()
 	r := &results{periods: make(map[string]*result)}
-	ctx, cancel := context.WithTimeout(t.Context(), (switches+1)*period)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(switches+1)*period)
 	defer cancel()
 	var all sync.WaitGroup
 	all.Go(func() { s.send(ctx) })
 	for range switchReaders {
-		all.Go(func() { s.readPrevious(ctx, r) })
+		all.Go(func() { s.readPrevious(ctx, reads/switchReaders, r) })
 	}
 	all.Wait()
 	r.check(s, switches)
@@ -83,12 +84,12 @@ func (s *switchShow) control() {
 	s.background(c.Run)
 }
 
-// readPrevious reads the board of the period before until ctx ends.
-func (s *switchShow) readPrevious(ctx context.Context, r *results) {
+// readPrevious reads the board of the period before, so many times a second, until ctx ends.
+func (s *switchShow) readPrevious(ctx context.Context, perSecond int, r *results) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	url := "http://" + s.sidecar.Addr("data") + "/v1/classes/gift/top?zone=7&limit=50&at=previous"
-	pace(ctx, switchReads/switchReaders, func(int) {
+	pace(ctx, perSecond, func(int) {
 		page, err := readClass(client, url)
 		r.take(page, err)
 	})
