@@ -63,27 +63,3 @@ func TestLingeringBoardsComeLast(t *testing.T) {
 		}
 	}
 }
-
-// The board of a season lingers in a gap behind it, too.
-func TestLingerInAGap(t *testing.T) {
-	f, err := Parse([]byte(`classes: [{name: c, board: "c:{period}", mode: super-hot, seasons: [{tag: s1, from: "2026-11-01T00:00:00Z", to: "2026-11-22T00:00:00Z"}, {tag: s2, from: "2026-12-01T00:00:00Z", to: "2026-12-22T00:00:00Z"}]}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	end := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	for after, want := range map[time.Duration][]Rule{
-		-time.Second:                    {{Match: "c:s1", Mode: ModeSuperHot}},
-		5 * time.Second:                 {{Match: "c:s1", Mode: ModeSuperHot}},
-		6 * time.Second:                 {{Match: "c:s1", Mode: ModeSuperHot, Lingers: true}},
-		10*time.Minute + 5*time.Second:  {{Match: "c:s1", Mode: ModeSuperHot, Lingers: true}},
-		10*time.Minute + 6*time.Second:  nil,
-		9*24*time.Hour - 59*time.Second: {{Match: "c:s2", Mode: ModeSuperHot}},
-	} {
-		if got := f.ClassBoards(end.Add(after)); !slices.Equal(got, want) {
-			t.Errorf("%v after the end: %+v, want %+v", after, got, want)
-		}
-	}
-	if n := f.Classes[0].Lingering(); n != 1 {
-		t.Errorf("%d boards linger at most", n)
-	}
-}
