@@ -34,7 +34,8 @@
 // of which neither has anything opens empty. Boards
 // without a checksum are compared by a sample (compare.go). The totals poller (totals.go)
 // reads the states of all boards: the gates' targets, the age of an open board, whether
-// it keeps up and is still equal. The walker (walk.go) compares open boards row by row,
+// it keeps up and is still equal. A board whose period is over lingers (linger.go): it comes from Redis alone if it is
+// named then, and once closed is settled. The walker (walk.go) compares open boards row by row,
 // the auditor (foreign.go) those without seqs. A part that finds a board wrong reports a
 // fault (fault.go): the board is closed at once, and its gate fills it again, alone. The
 // saver (saver.go) writes open boards to files, from which the next process starts
@@ -53,5 +54,6 @@
 //   - state: a board's run (which life of it), seq (1, 2, 3 …) and checksum.
 //   - epoch: how long findings about a replica hold: until it is reset or refilled.
 //   - fault: proof that a replica is wrong; suspected: the board is compared with Redis first.
+//   - settled: open, and equal to a closed board: no update changes it, and no look but for its final.
 //   - stale: answered from a file of an earlier process, because Redis can't answer.
 package replay
