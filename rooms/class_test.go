@@ -129,7 +129,7 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("linger: [1m]"), "line 4: "},
 		{a("linger: 2h", "keep: 2h"), "line 2: class a: linger 2h0m0s is longer than what is left of keep 2h0m0s behind grace 5s: want at most 1h59m55s"},
 		{entry("a", "a", "period: none", "linger: 0s"), "line 2: class a: linger: a class without periods has no boards that end"},
-		{entry("a", "a:{period}", "period: 1m", "mode: super-hot", "linger: 17h"), "line 2: class a: linger 17h0m0s: more than 1000 ended boards"},
+		{entry("a", "a:{period}", "period: 1m", "mode: super-hot", "linger: 17h"), "line 2: class a: linger: more than 1000 ended boards"},
 		{a("orders: 1s"), "line 4: \"1s\": want a duration"},
 		{a("orders: 90.5s"), "line 2: class a: orders 1m30.5s: want whole seconds"},
 		{a("grace: 2h", "keep: 1h"), "line 2: class a: grace 2h0m0s is longer than keep"},

@@ -122,7 +122,7 @@ func (all Classes) check() error {
 			return c.wrong(fmt.Errorf("modes of classes name more than %d boards in each period", MaxClassBoards))
 		}
 		if lingering += c.Lingering(); lingering > MaxClassBoards {
-			return c.wrong(fmt.Errorf("linger %v: more than %d ended boards of all classes would be in memory: want a shorter time", c.linger, MaxClassBoards))
+			return c.wrong(fmt.Errorf("linger: more than %d ended boards of all classes would be in memory: want a shorter time", MaxClassBoards))
 		}
 	}
 	if err := all.makeFedDurable(); err != nil {
