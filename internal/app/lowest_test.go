@@ -43,7 +43,7 @@ func TestLapTimes(t *testing.T) {
 	d := newDegraded(t, "--topic-ledger", topic, "--ledger-partitions", "2")
 	w := &laps{degraded: d}
 	name := strings.ToLower(testkit.Name(t))
-	text := fmt.Sprintf("classes:\n- {name: laps, board: %q, period: none, order: asc, ties: first, ledger: true, ops: [set, incr, delete]}\nboards:\n", name+":{kind}")
+	text := fmt.Sprintf("classes:\n- {name: laps, board: %q, period: none, order: asc, ties: first, ledger: true, ops: [set, incr, delete, best]}\nboards:\n", name+":{kind}")
 	for _, kind := range []string{"super-hot", "hot", "none"} {
 		b := rankcache.BoardID(name + ":" + strings.ReplaceAll(kind, "-", ""))
 		if w.boards = append(w.boards, b); kind != "none" {
@@ -123,6 +123,11 @@ func (w *laps) race(b rankcache.BoardID, n int) {
 			continue
 		case there && rand.IntN(2) == 0:
 			commands = append(commands, c+fmt.Sprintf(`"op":"incr","delta":%v}`, score-before.score))
+		case rand.IntN(2) == 0:
+			commands = append(commands, c+fmt.Sprintf(`"op":"best","score":%v}`, score))
+			if there {
+				score = min(score, before.score)
+			}
 		default:
 			commands = append(commands, c+fmt.Sprintf(`"op":"set","score":%v}`, score))
 		}
