@@ -66,9 +66,9 @@ classes:
 		seen[u.Seq] = fmt.Sprint(u.Op, " ", u.Delta, " ", u.Score)
 	}
 	if want := map[uint64]string{1: "best 72.5 72.5", 2: "best 80 72.5", 3: "best 71 71"}; !maps.Equal(kept, want) {
-		t.Errorf("ledger's topic: %q, want %q", kept, want)
+		t.Errorf("ledger's topic: %v, want %v", kept, want)
 	}
 	if want := map[uint64]string{1: "set 0 -72.5", 2: "set 0 -72.5", 3: "set 0 -71"}; !maps.Equal(seen, want) {
-		t.Errorf("board's topic: %q, want %q", seen, want)
+		t.Errorf("board's topic: %v, want %v", seen, want)
 	}
 }
