@@ -18,6 +18,7 @@ const changeClasses = `
 classes:
 - {name: gift, board: "gift:{zone}:{period}", period: day, ids: {act: 1, rank: 1}}
 - {name: all, board: all, period: none, ids: {act: 1, rank: 2}, score: integer}
+- {name: laps, board: laps, period: none, ids: {act: 1, rank: 3}, ops: [best]}
 `
 
 // next is the writer's handler: it keeps what it gets, and answers.
@@ -69,6 +70,8 @@ func TestTranslation(t *testing.T) {
 			`{"results":[{"result":{"score":-2}},{"problem":{"status":422,"code":"score_range","argument":"x","detail":"d"}}]}`,
 			`{"commands":[{"class":"gift","dims":{"zone":"7"},"member":"u","op":"incr","delta":-2,"order":"m/u"},{"class":"gift","dims":{"zone":"7"},"member":"v","op":"incr","delta":-0,"order":"m/v"}]}`,
 			`"data":[{"member_id":"u","score":2,"errCode":422,"errMsg":"the change is applied, but its result can't be shown: score: -2 is not an unsigned number of 64 bits: read the board by /v1/boards","result_score":0},{"member_id":"v","score":0,"errCode":422,"errMsg":"score_range: x: d","result_score":0}]}`, ""},
+		{"/compat/rank/update", `{"actId":1,"rankObj":{"rankId":3},"msgId":"m","data":[{"member_id":"u","score":42}]}`, "", 200, one,
+			`{"commands":[{"class":"laps","member":"u","op":"best","score":42,"order":"m/u"}]}`, `"result_score":41}`, ""},
 		{"/compat/rank/delete", `{"actId":1,"rankObj":{"rankId":2},"msgId":"m","data":[{"member_id":"u"}]}`, "", 200, `{"results":[{"result":{}}]}`,
 			`{"commands":[{"class":"all","member":"u","op":"delete","order":"m/u"}]}`, `{}`, ""},
 		{"/compat/rank/update", `{` + gift + `,"msgId":"m","data":[{"member_id":"u","score":2}]}`, "", 401, `{"code":"token_required"}`, `"u"`, `{"code":"token_required"}`, ""},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 
 	"rankcache"
 	"rankcache/internal/httpserve"
@@ -127,6 +128,9 @@ func (h *Changes) decode(body []byte, fill func(*updateRequest, *updateRow, *com
 		}
 		if err := fill(req, row, &c); err != nil {
 			return nil, nil, err
+		}
+		if c.Op == wire.OpSet.String() && !slices.Contains(kind.Ops, wire.OpSet) && slices.Contains(kind.Ops, wire.OpBest) {
+			c.Op = wire.OpBest.String()
 		}
 		commands[i] = c
 	}

@@ -26,7 +26,7 @@ func updateColumns(updates []*wire.Update) []column {
 		if u.OrderID != "" {
 			order[i] = &u.OrderID
 		}
-		if u.Op == wire.OpIncr {
+		if u.Op.HasDelta() {
 			delta[i] = &u.Delta
 		}
 	}
@@ -99,7 +99,7 @@ func parseOp(text string) (wire.Op, error) {
 func same(a, b *wire.Update) bool {
 	x, y := *a, *b
 	for _, u := range []*wire.Update{&x, &y} {
-		if u.Op != wire.OpIncr {
+		if !u.Op.HasDelta() {
 			u.Delta = 0
 		}
 		if u.Op.Removes() {

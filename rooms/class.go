@@ -169,7 +169,6 @@ func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 }
 
 func (c *Class) check(score string) error {
-	onlyIncr := slices.Equal(c.Ops, []wire.Op{wire.OpIncr})
 	switch {
 	case c.Title != "" && !rankcache.PlainText(c.Title, maxTitle):
 		return fmt.Errorf("title: want at most %d bytes of UTF-8 without control characters", maxTitle)
@@ -182,13 +181,13 @@ func (c *Class) check(score string) error {
 	case c.Durable && c.Orders < minDurableOrders:
 		return fmt.Errorf("orders %v: want at least %v, as the class is durable: what Redis has lost is applied again while its order id is known", c.Orders, minDurableOrders)
 	case len(c.Ops) == 0:
-		return errors.New("ops: want at least one of incr, set and delete")
-	case c.Trim > 0 && !onlyIncr:
-		return errors.New("trim: want ops: [incr], as a member that was trimmed comes back by increments only")
+		return errors.New("ops: want at least one of incr, set, best and delete")
+	case c.Trim > 0 && slices.ContainsFunc(c.Ops, func(op wire.Op) bool { return !op.HasDelta() }):
+		return errors.New("trim: want ops: [incr] or [best], as a member that was trimmed comes back by a better score only")
 	case len(c.Feeds) > 0 && c.Calendar().Seasons() != nil:
 		return errors.New("feeds: a class with seasons has none")
-	case len(c.Feeds) > 0 && !onlyIncr:
-		return errors.New("feeds: want ops: [incr], as only increments change other classes")
+	case len(c.Feeds) > 0 && !c.Commutes():
+		return errors.New("feeds: want ops: [incr] or [best], as only these change other classes")
 	case c.IDs != IDs{} && len(c.Dimensions()) > 1:
 		return fmt.Errorf("ids: board %q has several dimensions, want at most one: requests by ids have one value", c.Template())
 	case c.Group != "" && c.IDs == IDs{}:

@@ -214,8 +214,8 @@ func checkFed(c, fed *Class) error {
 		}
 	}
 	switch {
-	case !slices.Contains(fed.Ops, wire.OpIncr):
-		return fmt.Errorf("its ops are %v: want incr among them", fed.Ops)
+	case !slices.Contains(fed.Ops, c.Ops[0]):
+		return fmt.Errorf("its ops are %v: want %s among them", fed.Ops, c.Ops[0])
 	case to.Periodic() && from.Periodic() && from.Zone() != to.Zone():
 		return fmt.Errorf("its tz is %s, that of this class %s: want the same", to.Zone(), from.Zone())
 	case !sameStarts(from, to):

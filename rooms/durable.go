@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"rankcache/wire"
 )
 
 // minDurableOrders is the least order life of a durable class: what a failover of Redis has lost is
@@ -17,8 +15,11 @@ const minDurableOrders = 10 * time.Minute
 // Ordered reports whether the sequence of a class's commands matters: whether two of them, applied
 // the other way round, can leave other scores, another order of members or another refusal.
 func (c *Class) Ordered() bool {
-	return c.OrderedAsBoard() || slices.ContainsFunc(c.Ops, func(op wire.Op) bool { return op != wire.OpIncr })
+	return c.OrderedAsBoard() || !c.Commutes()
 }
+
+// Commutes reports whether the class has one operation, which leaves the same scores in any sequence.
+func (c *Class) Commutes() bool { return len(c.Ops) == 1 && c.Ops[0].Commutes(c.Ops[0]) }
 
 // OrderedAsBoard reports whether that is so between different members of a board, too: its commands
 // then need its id as their key in the command topic. Else the member is enough.

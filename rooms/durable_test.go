@@ -58,6 +58,9 @@ func TestOrdered(t *testing.T) {
 		{nil, true, false}, // all ops
 		{[]string{"ops: [incr, delete]"}, true, false},
 		{[]string{"ops: [set]"}, true, false},
+		{[]string{"ops: [best]"}, false, false},
+		{[]string{"ops: [best, incr]"}, true, false},
+		{[]string{"ops: [best]", "ties: first"}, true, true},
 		{[]string{"ops: [incr]", "ties: first"}, true, true},
 		{[]string{"ops: [incr]", "ties: last"}, true, true},
 		{[]string{"ops: [incr]", "guard: {changes: 60/1m, members: 9}"}, false, false}, // which only counts

@@ -107,6 +107,8 @@ func (w *rawUpdate) checkScore(op Op) error {
 		return nil
 	case w.seq == 0 && op == OpIncr && !w.hasDelta:
 		return errors.New("incr without seq has no delta")
+	case op == OpBest && (w.seq == 0 || !w.hasDelta):
+		return errors.New("best without seq or delta")
 	case (w.seq != 0 || op == OpSet) && !w.hasScore:
 		return fmt.Errorf("%s has no score", op)
 	}

@@ -34,18 +34,27 @@ func CheckOrderID(id string) error {
 type Op uint8
 
 // The operations of commands and updates. OpTrim is of updates alone: the writer has
-// removed the last member of a board that keeps only its best.
+// removed the last member of a board that keeps only its best. OpBest gives the member a
+// number as its score, unless it has a better one.
 const (
 	OpIncr Op = iota + 1
 	OpSet
 	OpDelete
 	OpTrim
+	OpBest
 )
 
-var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete", OpTrim: "trim"}
+var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete", OpTrim: "trim", OpBest: "best"}
 
 // Removes reports whether the operation takes the member from the board.
 func (op Op) Removes() bool { return op == OpDelete || op == OpTrim }
+
+// HasDelta reports whether an update tells the command's number beside the score that came of it.
+func (op Op) HasDelta() bool { return op == OpIncr || op == OpBest }
+
+// Commutes reports whether changes of one member by op and by another command leave the same score in
+// either sequence.
+func (op Op) Commutes(other Op) bool { return op == other && op.HasDelta() }
 
 // ParseOp returns the operation of a command named s, or an error that wraps [ErrOp].
 func ParseOp(s string) (Op, error) {
@@ -54,12 +63,12 @@ func ParseOp(s string) (Op, error) {
 			return Op(op), nil
 		}
 	}
-	return 0, fmt.Errorf("%w %.20q: want incr, set or delete", ErrOp, s)
+	return 0, fmt.Errorf("%w %.20q: want incr, set, best or delete", ErrOp, s)
 }
 
 // String returns the operation as it is written on the wire.
 func (op Op) String() string {
-	if op >= OpIncr && op <= OpTrim {
+	if op >= OpIncr && op <= OpBest {
 		return opNames[op]
 	}
 	return "op(" + strconv.Itoa(int(op)) + ")"
@@ -74,7 +83,7 @@ type Update struct {
 	Member  string
 	Op      Op
 	Form    rankcache.ScoreForm // how Score is shown, where it is known
-	Delta   float64             // the amount that an incr added to the score that is shown
+	Delta   float64             // the amount that an incr added to the score that is shown, the number of a best
 	Score   float64             // the member's raw score after the change; unused by delete and trim
 	Seq     uint64              // the board's count of applied changes, this one included
 	Run     uint64              // the life of the board in which Seq counts; 0 with Seq 0
@@ -86,9 +95,13 @@ type Update struct {
 }
 
 // AppendUpdate appends u in the wire form of the boards' topics (JSON, version 2), which has the
-// raw score and delta, and returns the longer slice. [DecodeUpdate] reads them back as those of a
-// board whose scores are shown as they are, and all else of a valid u unchanged.
+// raw score and delta, and a set for a best, and returns the longer slice. [DecodeUpdate] reads them
+// back as those of a board whose scores are shown as they are, and all else of a valid u unchanged.
 func AppendUpdate(dst []byte, u *Update) []byte {
+	if u.Op == OpBest { // which older sidecars don't know, and for which the score is all that counts
+		set := *u
+		set.Op, u = OpSet, &set
+	}
 	return u.append(dst, 2, u.Score, u.Form.Raw(u.Delta), false)
 }
 
@@ -108,7 +121,7 @@ func (u *Update) append(dst []byte, version byte, score, delta float64, raw bool
 	dst = append(dst, `,"op":"`...)
 	dst = append(dst, u.Op.String()...)
 	dst = append(dst, '"')
-	if u.Op == OpIncr {
+	if u.Op.HasDelta() {
 		dst = AppendScore(append(dst, `,"delta":`...), delta)
 	}
 	if !u.Op.Removes() {

@@ -218,7 +218,7 @@ func orderedBoards(jobs []*job) map[rankcache.BoardID]bool {
 		if j.done {
 			continue
 		}
-		if f := j.rules.features(); j.Op != wire.OpIncr || f.Ties || f.Guard {
+		if f := j.rules.features(); !j.rules.commutes(j.Op) || f.Ties || f.Guard {
 			ordered[j.Board] = true
 		}
 	}

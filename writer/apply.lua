@@ -172,6 +172,15 @@ for i = first, #ARGV, 2 do
       score = base + number
       --end
     end
+    --if Best
+    if base and op == 5 and base > score then
+      --if Ties
+      score = floor(base)
+      --else
+      score = base
+      --end
+    end
+    --end
     --if Ties
     limit = 1099511627776 -- 2^40
     --end

@@ -25,7 +25,7 @@ type Command struct {
 	Room    string            // may be empty; its mode applies as well as the board's
 	Member  string
 	Op      wire.Op
-	Number  float64             // the delta of an incr, the score of a set
+	Number  float64             // the delta of an incr, the score of a set or best
 	Form    rankcache.ScoreForm // of the board, in which the number is given
 	OrderID string              // the caller's idempotency key
 	At      int64               // Unix milliseconds
@@ -95,7 +95,7 @@ func encodeCommand(c *Command) []byte {
 	switch c.Op {
 	case wire.OpIncr:
 		w.Delta = &c.Number
-	case wire.OpSet:
+	case wire.OpSet, wire.OpBest:
 		w.Score = &c.Number
 	}
 	text, _ := json.Marshal(&w) // finite numbers and strings
@@ -172,7 +172,7 @@ func (w *rawCommand) number(op wire.Op) (float64, error) {
 	switch op {
 	case wire.OpDelete:
 		return 0, nil
-	case wire.OpSet:
+	case wire.OpSet, wire.OpBest:
 		field, v = "score", w.Score
 	}
 	if v == nil {

@@ -6,7 +6,6 @@ import (
 
 	"rankcache/class"
 	"rankcache/rooms"
-	"rankcache/wire"
 )
 
 // fedJobs are the jobs of the boards that jobs feed, by the index of the one that feeds
@@ -22,7 +21,7 @@ func (f fedJobs) of(i int) []*job {
 
 func (f fedJobs) all() []*job { return slices.Concat(f...) }
 
-// fed returns what the increments among jobs feed. Only what has changed its own board, now
+// fed returns what jobs feed. Only what has changed its own board, now
 // or before, feeds others: a crash can come between.
 func (p *processor) fed(jobs []*job) (fed fedJobs) {
 	for i, j := range jobs {
@@ -37,14 +36,14 @@ func (p *processor) fed(jobs []*job) (fed fedJobs) {
 	return fed
 }
 
-// fedBy returns the jobs of the boards that an increment of j's board feeds. They have its
-// order id and time. Whether the increment is in time and within the guard is decided already.
+// fedBy returns the jobs of the boards that a change of j's board feeds. They have its
+// order id and time. Whether the change is in time and within the guard is decided already.
 func (p *processor) fedBy(j *job) []*job {
 	file := p.opts.Tiers.File()
 	board, _ := j.rules.kind.Parse(j.Board)
 	var jobs []*job
 	for _, kind := range fedClasses(nil, j.rules.kind, file) {
-		c := &Command{Class: kind.Name(), Dims: make(map[string]string), Member: j.Member, Op: wire.OpIncr, Number: j.Number, Form: kind.Form, OrderID: j.OrderID, At: j.Update.At}
+		c := &Command{Class: kind.Name(), Dims: make(map[string]string), Member: j.Member, Op: j.Op, Number: j.Number, Form: kind.Form, OrderID: j.OrderID, At: j.Update.At}
 		fed := &job{Command: c, round: j.round}
 		jobs = append(jobs, fed)
 		to, err := kind.At(dimsOf(kind, board), instant(board, c.At))

@@ -29,6 +29,7 @@ type boardModel struct {
 	run, seq  uint64
 
 	rules    rules
+	form     rankcache.ScoreForm
 	changes  map[string]int     // of each member within the guard's time
 	within   int64              // counts of that time
 	beyond   string             // limit that the last command was beyond
@@ -113,11 +114,23 @@ func (m *boardModel) after(c *Command) (score, limit float64) {
 	}
 	switch c.Op {
 	case wire.OpIncr:
-		return old + c.Number, limit
+		return old + c.raw(), limit
+	case wire.OpBest:
+		if m.has(c.Member) {
+			return max(old, c.raw()), limit
+		}
+		return c.raw(), limit
 	case wire.OpSet:
-		return c.Number, limit
+		return c.raw(), limit
 	}
 	return 0, limit
+}
+
+// has reports whether the member has a score, on the board or outside.
+func (m *boardModel) has(member string) bool {
+	_, on := m.scores[member]
+	_, outside := m.all[member]
+	return on || outside
 }
 
 // base returns the score that the member has, on the board or outside.
@@ -184,7 +197,7 @@ func (m *boardModel) trim(u wire.Update) (trims []wire.Update) {
 		m.all[worst] = m.scores[worst]
 		delete(m.scores, worst)
 		m.seq++
-		trims = append(trims, wire.Update{Board: u.Board, Member: worst, Op: wire.OpTrim, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
+		trims = append(trims, wire.Update{Board: u.Board, Member: worst, Op: wire.OpTrim, Form: u.Form, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
 			Members: len(m.scores), OrderID: u.OrderID, At: u.At})
 	}
 	return trims
@@ -215,10 +228,10 @@ func TestRandomCommandsEqualModel(t *testing.T) {
 	refuse := guard
 	refuse.Refuse = true
 	for i, r := range []rules{{}, {}, {}, {ties: rooms.TiesFirst}, {ties: rooms.TiesLast, guard: guard}, {guard: refuse}, {ties: rooms.TiesFirst, guard: refuse},
-		{trim: 5}, {trim: 4, ties: rooms.TiesFirst, guard: guard}} {
+		{trim: 5}, {trim: 4, ties: rooms.TiesFirst, guard: guard}, {best: true}, {best: true, ties: rooms.TiesLast}, {best: true, trim: 4, ties: rooms.TiesFirst, guard: guard}} {
 		h := quiet(t, func(o *Options) { o.BoardLife = 10_000 * time.Hour })
 		h.applier.birth.addAtOnce = []int{maxAtOnce, 3}[i%2]
-		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, changes: make(map[string]int), all: make(map[string]float64)}
+		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, form: rankcache.ScoreForm(i%2) * rankcache.ScoreLowest, changes: make(map[string]int), all: make(map[string]float64)}
 		h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
 		for step := range testkit.Sized(150, 400) {
 			if h.modelStep(t, m, step); t.Failed() {
@@ -299,7 +312,10 @@ func (h *fixture) randomModelCommand(m *boardModel) *Command {
 		}
 	}
 	c := &Command{Board: h.board, OrderID: fmt.Sprint("o", rand.Int64()), Member: fmt.Sprint("m", rand.IntN(12)),
-		Op: wire.Op(1 + rand.IntN(3)), Number: math.Round(rand.NormFloat64()*1000) / 8, At: m.now - rand.Int64N(60_000)}
+		Op: wire.Op(1 + rand.IntN(3)), Number: math.Round(rand.NormFloat64()*1000) / 8, At: m.now - rand.Int64N(60_000), Form: m.form}
+	if m.rules.best && rand.IntN(3) > 0 {
+		c.Op = wire.OpBest
+	}
 	if m.rules.features().Ties {
 		c.Number = math.Round(c.Number)
 		if rand.IntN(4) == 0 { // few changes have room for a tie-break
@@ -341,9 +357,9 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 		return
 	}
 	score := m.scores[j.Member]
-	want := wire.Update{Board: h.board, Member: j.Member, Op: j.Op, Score: score, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
+	want := wire.Update{Board: h.board, Member: j.Member, Op: j.Op, Form: m.form, Score: score, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
 		Members: len(m.scores), OrderID: j.OrderID, At: j.At}
-	if j.Op == wire.OpIncr {
+	if j.Op.HasDelta() {
 		want.Delta = j.Number
 	}
 	trims := m.trim(want)

@@ -50,7 +50,7 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 	u = wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, Form: c.Form, OrderID: c.OrderID, HasSum: true,
 		Score: math.Float64frombits(bigEndian(f[:8])), Run: bigEndian(f[8:15]), Seq: bigEndian(f[15:21]),
 		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:37]))}
-	if c.Op == wire.OpIncr {
+	if c.Op.HasDelta() {
 		u.Delta = c.Number
 	}
 	trims, ok := readTrims(u, record[recordLen:])

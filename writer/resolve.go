@@ -9,6 +9,7 @@ import (
 
 	"rankcache/class"
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // resolve finds the board of a command that names a class, and refuses what the class of
@@ -20,11 +21,14 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 		return r, nil, refusals["score_range"]
 	}
 	if len(classes.Classes) == 0 && c.Class == "" {
-		return r, nil, nil
+		return r, nil, withoutClass(c)
 	}
 	board, kind, err := findBoard(c, classes)
-	if err != nil || kind == nil {
+	if err != nil {
 		return r, nil, err
+	}
+	if kind == nil {
+		return r, nil, withoutClass(c)
 	}
 	c.Form = kind.Form
 	if !slices.Contains(kind.Ops, c.Op) {
@@ -38,6 +42,14 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	return rulesOf(board, kind), outside(board.Period, kind.Grace, arrived), nil
 }
 
+// withoutClass returns the refusal of a command that boards of no class don't take.
+func withoutClass(c *Command) error {
+	if c.Op == wire.OpBest {
+		return &Refusal{"op_not_allowed", errors.New("the board is of no class: best needs one with best among its ops")}
+	}
+	return nil
+}
+
 // rules are what a class sets for one board and its commands. The zero value is for
 // boards without class.
 type rules struct {
@@ -49,6 +61,7 @@ type rules struct {
 	orderLife time.Duration
 	ties      rooms.Ties
 	trim      int
+	best      bool // among the ops
 	guard     rooms.Guard
 }
 
@@ -56,12 +69,17 @@ type rules struct {
 const keepAsItIs = -time.Millisecond
 
 func rulesOf(b class.Board, kind *rooms.Class) rules {
-	r := rules{kind: kind, keep: kind.Keep, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, guard: kind.Guard}
+	r := rules{kind: kind, keep: kind.Keep, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, best: slices.Contains(kind.Ops, wire.OpBest), guard: kind.Guard}
 	if end := b.Period.End; b.Period.Tag != "" {
 		r.keep = keepAsItIs
 		r.start, r.end, r.over, r.expires = b.Period.Start.UnixMilli(), end.UnixMilli(), end.Add(kind.Grace).UnixMilli(), end.Add(kind.Keep).UnixMilli()
 	}
 	return r
+}
+
+// commutes reports whether the sequence of changes by op does not matter, but for ties and guards.
+func (r *rules) commutes(op wire.Op) bool {
+	return op == wire.OpIncr || op == wire.OpBest && r.kind != nil && r.kind.Commutes()
 }
 
 // durable reports whether no change of the board may be lost.
@@ -72,7 +90,7 @@ func checkNumber(c *Command, kind *rooms.Class) *Refusal {
 	switch {
 	case kind.Ties != rooms.TiesMember && c.Number != math.Trunc(c.Number):
 		return &Refusal{"score_range", fmt.Errorf("%v is not whole, and boards of class %s keep the tie-break in the fraction of scores", c.Number, kind.Name())}
-	case kind.Trim > 0 && c.raw() < 0:
+	case kind.Trim > 0 && c.Op == wire.OpIncr && c.raw() < 0:
 		return &Refusal{"score_range", fmt.Errorf("%v makes the score worse, and boards of class %s keep their best %d members only", c.Number, kind.Name(), kind.Trim)}
 	}
 	return nil

@@ -20,13 +20,14 @@ type features struct {
 	Ties, Last bool // Last with Ties only
 	Guard      bool
 	Trim       bool
+	Best       bool
 	Durable    bool
 }
 
 func (r *rules) features() features {
 	return features{
 		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{}, Trim: r.trim > 0, Durable: r.durable(),
+		Guard: r.guard != rooms.Guard{}, Trim: r.trim > 0, Best: r.best, Durable: r.durable(),
 	}
 }
 
@@ -35,8 +36,8 @@ var applyScripts = makeScripts()
 
 func makeScripts() map[features]*redis.Script {
 	scripts := make(map[features]*redis.Script)
-	for i := range 1 << 5 {
-		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0, Durable: i&16 != 0}
+	for i := range 1 << 6 {
+		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0, Durable: i&16 != 0, Best: i&32 != 0}
 		scripts[f] = redis.NewScript(wire.Script(f.choose(applySource)))
 	}
 	return scripts
@@ -46,7 +47,7 @@ func makeScripts() map[features]*redis.Script {
 // the lines "--if NAME", "--else" and "--end". text/template would have the linker keep every
 // exported method of the program, 15 MB.
 func (f features) choose(source string) string {
-	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim, "Durable": f.Durable}
+	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim, "Best": f.Best, "Durable": f.Durable}
 	var chosen strings.Builder
 	in := []bool{true} // of the sections around a line, the innermost last
 	for line := range strings.Lines(source) {

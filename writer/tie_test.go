@@ -35,6 +35,10 @@ func (m *tieModel) apply(c *Command, seq uint64) {
 		return
 	case wire.OpIncr:
 		score += old
+	case wire.OpBest:
+		if ok && m.form.Raw(old) > m.form.Raw(score) {
+			score = old
+		}
 	}
 	if !ok || score != old {
 		m.reach[c.Member] = seq
@@ -94,7 +98,7 @@ func checkTies(t *testing.T, ties rooms.Ties, form rankcache.ScoreForm, lowest f
 	h := quiet(t, nil)
 	m := &tieModel{scores: make(map[string]float64), reach: make(map[string]uint64), last: ties == rooms.TiesLast, form: form}
 	local := localboard.New(h.board)
-	r := rules{ties: ties}
+	r := rules{ties: ties, best: true}
 	for first := 0; first < changes; first += maxBatch {
 		jobs := make([]*job, maxBatch)
 		for i := range jobs {
@@ -105,6 +109,8 @@ func checkTies(t *testing.T, ties rooms.Ties, form rankcache.ScoreForm, lowest f
 				c.Op, c.Number = wire.OpIncr, c.Number-old
 			case rand.IntN(20) == 0:
 				c.Op, c.Number = wire.OpDelete, 0
+			case rand.IntN(3) == 0:
+				c.Op = wire.OpBest
 			}
 			jobs[i] = &job{Command: c, rules: r}
 			m.apply(c, uint64(first+i+1))

@@ -43,7 +43,7 @@ func TestLapTimes(t *testing.T) {
 	d := newDegraded(t, "--topic-ledger", topic, "--ledger-partitions", "2")
 	w := &laps{degraded: d}
 	name := strings.ToLower(testkit.Name(t))
-	text := fmt.Sprintf("classes:\n- {name: laps, board: %q, period: none, order: asc, ties: first, ledger: true, ops: [set, incr, delete]}\nboards:\n", name+":{kind}")
+	text := fmt.Sprintf("classes:\n- {name: laps, board: %q, period: none, order: asc, ties: first, ledger: true, ops: [set, incr, delete, best]}\nboards:\n", name+":{kind}")
 	for _, kind := range []string{"super-hot", "hot", "none"} {
 		b := rankcache.BoardID(name + ":" + strings.ReplaceAll(kind, "-", ""))
 		if w.boards = append(w.boards, b); kind != "none" {
@@ -60,15 +60,16 @@ func TestLapTimes(t *testing.T) {
 	for _, b := range w.boards {
 		w.race(b, 60)
 	}
-	s := d.serve(t, "--redis-timeout", "200ms", "--ledger-url", l.URL("http", ""))
+	s := d.serve(t, "--redis-timeout", "200ms", "--ledger-url", l.URL("http", ""), "--rpc", "127.0.0.1:0")
 	s.WaitReady(time.Minute)
 	for i, right := range []func(answer) bool{fromLocal, fromHot, fromRedis} {
 		d.until(s, w.boards[i], "its source", right)
 		w.check(s, i)
 	}
+	w.checkRPC(s)
 	testkit.Eventually(t, time.Minute, func() error {
 		_, body := l.Get("http", "/status")
-		return errors.Join(contains(body, fmt.Sprintf(`"behind":0,"rows":%d,`, 3*60+1)), contains(body, `"current_at":"`))
+		return errors.Join(contains(body, fmt.Sprintf(`"behind":0,"rows":%d,`, 3*60+2)), contains(body, `"current_at":"`))
 	})
 	must(t, d.redis.Kill())
 	d.until(s, w.boards[2], "the ledger", fromLedger)
@@ -101,6 +102,37 @@ func TestLapTimes(t *testing.T) {
 	w.check(s, 2)
 }
 
+// checkRPC posts a time that is not better, and reads it, over Connect.
+func (w *laps) checkRPC(s *child) {
+	w.t.Helper()
+	call := func(url, body string, answer any) {
+		w.t.Helper()
+		resp, err := http.Post(url, "application/json", strings.NewReader(body))
+		must(w.t, err)
+		defer resp.Body.Close()
+		must(w.t, json.NewDecoder(resp.Body).Decode(answer))
+	}
+	var given struct {
+		Results []struct{ Result struct{ Score float64 } }
+	}
+	call(w.writer.URL("scores", "/rankcache.v1.Scores/PostScores"), `{"commands":[{"order":"rpc","class":"laps","dims":{"kind":"probe"},"member":"m","op":"best","score":2}]}`, &given)
+	if len(given.Results) != 1 || given.Results[0].Result.Score != 1 {
+		w.t.Errorf("a post over Connect is answered %+v", given)
+	}
+	for order, want := range map[string]string{"UNSPECIFIED": "ASCENDING", "ASCENDING": "ASCENDING", "DESCENDING": "DESCENDING"} {
+		var page struct {
+			Page struct {
+				Order string
+				Rows  []struct{ Score float64 }
+			}
+		}
+		call(s.URL("rpc", "/rankcache.v1.Boards/GetTop"), fmt.Sprintf(`{"address":{"board":%q},"order":"DIRECTION_%s"}`, w.boards[0], order), &page)
+		if rows := page.Page.Rows; page.Page.Order != "DIRECTION_"+want || len(rows) == 0 || (rows[0].Score <= rows[len(rows)-1].Score) != (want == "ASCENDING") {
+			w.t.Errorf("with the order %s: %+v", order, page)
+		}
+	}
+}
+
 // posted1 is what becomes of one command of a batch.
 type posted1 struct {
 	Score, Raw float64
@@ -123,6 +155,11 @@ func (w *laps) race(b rankcache.BoardID, n int) {
 			continue
 		case there && rand.IntN(2) == 0:
 			commands = append(commands, c+fmt.Sprintf(`"op":"incr","delta":%v}`, score-before.score))
+		case rand.IntN(2) == 0:
+			commands = append(commands, c+fmt.Sprintf(`"op":"best","score":%v}`, score))
+			if there {
+				score = min(score, before.score)
+			}
 		default:
 			commands = append(commands, c+fmt.Sprintf(`"op":"set","score":%v}`, score))
 		}

@@ -50,7 +50,7 @@ type Row struct {
 // Change is what an order does to its member's score.
 type Change struct {
 	Op     string  `json:"op"`
-	Number float64 `json:"number"` // what an incr adds, or the score of a set
+	Number float64 `json:"number"` // what an incr adds, or the score of a set or best
 	At     int64   `json:"at"`     // Unix milliseconds
 }
 
@@ -70,7 +70,7 @@ func (r *Row) check() error {
 	if op == wire.OpDelete {
 		r.Number = 0
 	} else if r.unnumbered {
-		err = errors.Join(err, errors.New("number is NULL: want what an incr adds, or the score of a set"))
+		err = errors.Join(err, errors.New("number is NULL: want what an incr adds, or the score of a set or best"))
 	}
 	return errors.Join(err, rankcache.CheckMember(r.Member), wire.CheckOrderID(r.Order), rankcache.CheckScore(r.Number))
 }
@@ -82,7 +82,7 @@ func (r *Row) command() *wire.LedgerUpdate {
 	if op == wire.OpIncr {
 		u.Delta = r.Number
 	} else {
-		u.Score = r.Number
+		u.Score, u.Delta = r.Number, r.Number // delta of a best alone
 	}
 	return u
 }

@@ -204,7 +204,7 @@ func (r *Row) among(changes map[ledger.OrderKey][]*wire.Update, keys []ledger.Or
 func changeOf(u *wire.Update) *Change {
 	c := &Change{Op: u.Op.String(), At: u.At}
 	switch u.Op {
-	case wire.OpIncr:
+	case wire.OpIncr, wire.OpBest:
 		c.Number = u.Delta
 	case wire.OpSet:
 		c.Number = u.Form.Shown(u.Score)
@@ -310,8 +310,9 @@ func (c *comparison) changedSince(ctx context.Context, row *Row) (why string, er
 	if err != nil {
 		return "", fmt.Errorf("later changes of %s: %w", row.Member, err)
 	}
+	own, _ := wire.ParseOp(row.Op) // checked
 	for _, op := range ops {
-		if row.Op != wire.OpIncr.String() || op == wire.OpSet || op == wire.OpDelete {
+		if !own.Commutes(op) && !(own.HasDelta() && op == wire.OpTrim) { // a trim takes no score
 			return Changed, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -295,15 +296,18 @@ func TestWhatIsNotPosted(t *testing.T) {
 	defer func() { now = now.Add(-postAgain) }()
 	compare(old, "new", "")
 	for _, e := range []entry{{order: "set", member: "s", op: wire.OpSet, number: 5}, {order: "behind", member: "s", op: wire.OpIncr, number: 1},
-		{order: "incr", member: "i", op: wire.OpIncr, number: 5}, {order: "also", member: "i", op: wire.OpIncr, number: 1}, {order: "over", member: "i", op: wire.OpDelete}} {
+		{order: "incr", member: "i", op: wire.OpIncr, number: 5}, {order: "also", member: "i", op: wire.OpIncr, number: 1}, {order: "over", member: "i", op: wire.OpDelete},
+		{order: "best", member: "b", op: wire.OpBest, number: 5}, {order: "better", member: "b", op: wire.OpBest, number: 6}, {order: "beside", member: "b", op: wire.OpIncr, number: 1}} {
 		e.at = now.Add(-3 * time.Minute).UnixMilli()
-		if s.write(e); e.order == "set" || e.order == "incr" {
+		if s.write(e); e.order == "set" || e.order == "incr" || e.order == "best" {
 			e.at += 1000
 			s.apply(e)
 		}
 	}
 	compare(old, "behind", Changed)
 	compare(old, "over", Changed)
+	compare(old, "beside", Changed)
+	compare(old, "better", PostedLately)
 	compare(old, "also", PostedLately)
 	for i := len(r.posted); i < mostPosted; i++ {
 		r.posted[uint64(i)] = now
@@ -312,8 +316,8 @@ func TestWhatIsNotPosted(t *testing.T) {
 	compare(old, "more", TooMany)
 	r.Post = nil
 	compare(old, "more", OnlyLooked)
-	if len(posted) != 3 {
-		t.Errorf("%d posts, want new twice and also", len(posted))
+	if better := func(u *wire.LedgerUpdate) bool { return u.OrderID == "better" && u.Op == wire.OpBest && u.Score == 6 }; len(posted) != 4 || !slices.ContainsFunc(posted, better) {
+		t.Errorf("%d posts, want new twice, also and better: %+v", len(posted), posted)
 	}
 }
 

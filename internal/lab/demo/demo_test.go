@@ -59,6 +59,7 @@ func TestDemoShowsPeriods(t *testing.T) {
 	out := &wanted{end: cancel, lines: []*regexp.Regexp{
 		regexp.MustCompile(`\n\* period 2 begins: board demo_tonight_gift:\d{8}-\d+, \d+ of [1-9]\d* reads from Redis, \d+ failed\n`),
 		regexp.MustCompile(`\n\* period \d+, top 3:.*[↓=] [123]\. `), // was on the board before
+		regexp.MustCompile(`\n\* period \d+, best lap times:  1\. .* 6\d\.\d{3} s  2\. .* 6\d\.\d{3} s  3\. `),
 		regexp.MustCompile(`\n\* period \d+, flood of 300 commands by one member: [1-9]\d* refused`),
 	}}
 	var errs bytes.Buffer

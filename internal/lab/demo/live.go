@@ -24,6 +24,7 @@ type demoCommand struct {
 	Member string            `json:"member"`
 	Op     string            `json:"op"`
 	Delta  float64           `json:"delta"`
+	Score  float64           `json:"score,omitempty"`
 	At     int64             `json:"at"`
 }
 

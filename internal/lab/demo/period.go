@@ -18,6 +18,7 @@ import (
 // The demo's class stands for a half-hour board; its periods end while one watches.
 const (
 	demoClass        = "gift-half-hour"
+	demoLaps         = "lap-times" // the lowest is the best, and a member keeps its best
 	demoPeriod       = 15 * time.Second
 	demoClassBeat    = 50 * time.Millisecond // between two gifts of the class, and two reads
 	demoClassGivers  = 12
@@ -26,12 +27,13 @@ const (
 	demoGuardChanges = 150 // of one member and minute are taken
 )
 
-// classYAML is the class in the rooms file.
+// classYAML is the classes in the rooms file.
 func (d *demoRun) classYAML() string {
 	return fmt.Sprintf(`classes:
 - {name: %s, board: "demo_%s_gift:{period}", period: %s, lead: %s, grace: 2s, keep: %s, mode: super-hot,
    guard: {changes: %d/1m, action: refuse}}
-`, demoClass, d.run, d.period, d.period, demoLife, demoGuardChanges)
+- {name: %s, board: "demo_%s_laps:{period}", period: %s, grace: 2s, keep: %s, order: asc, ops: [best], top: 3}
+`, demoClass, d.run, d.period, d.period, demoLife, demoGuardChanges, demoLaps, d.run, d.period, demoLife)
 }
 
 // parseRooms parses a rooms file whose classes have the demo's period, which is
@@ -77,6 +79,7 @@ func (d *demoRun) showClass(ctx context.Context, e *evening) error {
 			return client.Flush(context.WithoutCancel(ctx))
 		case <-tick.C:
 			c.give(e.member(uint64(e.rng.IntN(demoClassGivers))), e.gift())
+			c.send(demoCommand{Class: demoLaps, Member: e.member(uint64(e.rng.IntN(demoClassGivers))), Op: "best", Score: float64(60_000+e.rng.IntN(5_000)) / 1000})
 			c.read(ctx)
 		}
 	}
@@ -84,10 +87,15 @@ func (d *demoRun) showClass(ctx context.Context, e *evening) error {
 
 // give sends a gift to the class: the writer finds the board of the time.
 func (c *classShow) give(member string, delta float64) {
+	c.send(demoCommand{Class: demoClass, Member: member, Op: "incr", Delta: delta})
+}
+
+// send sends a command, which gets an order id and the time of now.
+func (c *classShow) send(command demoCommand) {
 	c.sent++
-	value, _ := json.Marshal(demoCommand{Order: fmt.Sprintf("%s-class-%d", c.run, c.sent), Class: demoClass,
-		Member: member, Op: "incr", Delta: delta, At: time.Now().UnixMilli()}) // numbers and strings always marshal
-	c.kafka.Produce(context.Background(), &kgo.Record{Key: []byte(demoClass), Value: value}, nil)
+	command.Order, command.At = fmt.Sprintf("%s-class-%d", c.run, c.sent), time.Now().UnixMilli()
+	value, _ := json.Marshal(command) // numbers and strings always marshal
+	c.kafka.Produce(context.Background(), &kgo.Record{Key: []byte(command.Class), Value: value}, nil)
 }
 
 // flooder is the member of the floods, who gives nothing else.
@@ -110,8 +118,8 @@ func (c *classShow) countRefused(ctx context.Context) {
 	}
 }
 
-func (c *classShow) fetch(ctx context.Context, query string) (*compare.Page, error) {
-	page, err := compare.Fetch(ctx, c.client, fmt.Sprintf("%s/v1/classes/%s/top?%s", c.base(), demoClass, query))
+func (c *classShow) fetch(ctx context.Context, class, query string) (*compare.Page, error) {
+	page, err := compare.Fetch(ctx, c.client, fmt.Sprintf("%s/v1/classes/%s/top?%s", c.base(), class, query))
 	if err != nil && ctx.Err() == nil {
 		c.failed++
 	}
@@ -120,7 +128,7 @@ func (c *classShow) fetch(ctx context.Context, query string) (*compare.Page, err
 
 // read reads the running board once, and returns what is to be printed of it by now.
 func (c *classShow) read(ctx context.Context) {
-	page, err := c.fetch(ctx, "limit=10")
+	page, err := c.fetch(ctx, demoClass, "limit=10")
 	if err != nil {
 		return
 	}
@@ -155,7 +163,7 @@ func (c *classShow) tellSwitch() {
 
 // tellTop reports the board's first three with arrows, and what became of the flood.
 func (c *classShow) tellTop(ctx context.Context) {
-	page, err := c.fetch(ctx, "limit=3&trend=1&profiles=1")
+	page, err := c.fetch(ctx, demoClass, "limit=3&trend=1&profiles=1")
 	if err != nil || page.Board != c.board {
 		return
 	}
@@ -172,6 +180,20 @@ func (c *classShow) tellTop(ctx context.Context) {
 	c.mu.Unlock()
 	c.say("* period %d, top 3:%s", c.periods, line.String())
 	c.say("* period %d, flood of %d commands by one member: %d refused by the guard so far", c.periods, demoFlood, refused)
+	c.tellLaps(ctx)
+}
+
+// tellLaps reports the three lowest lap times, each the best of its member.
+func (c *classShow) tellLaps(ctx context.Context) {
+	page, err := c.fetch(ctx, demoLaps, "profiles=1")
+	if err != nil {
+		return
+	}
+	var line strings.Builder
+	for _, e := range page.Entries {
+		fmt.Fprintf(&line, "  %d. %s %.3f s", e.Rank, nick(e.Member, e.Profile), e.Score)
+	}
+	c.say("* period %d, best lap times:%s", c.periods, line.String())
 }
 
 // trendArrow draws a change of rank; a member who was not on the board before went up.

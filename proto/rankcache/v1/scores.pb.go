@@ -80,11 +80,11 @@ type Command struct {
 	Room string `protobuf:"bytes,4,opt,name=room,proto3" json:"room,omitempty"`
 	// The member.
 	Member string `protobuf:"bytes,5,opt,name=member,proto3" json:"member,omitempty"`
-	// incr, set or delete.
+	// incr, set, best or delete.
 	Op string `protobuf:"bytes,6,opt,name=op,proto3" json:"op,omitempty"`
 	// Of incr: what is added.
 	Delta *float64 `protobuf:"fixed64,7,opt,name=delta,proto3,oneof" json:"delta,omitempty"`
-	// Of set: the score.
+	// Of set and best: the score.
 	Score *float64 `protobuf:"fixed64,8,opt,name=score,proto3,oneof" json:"score,omitempty"`
 	// The caller's idempotency key: the same one is applied once.
 	Order string `protobuf:"bytes,9,opt,name=order,proto3" json:"order,omitempty"`
