@@ -246,7 +246,11 @@ for i = first, #ARGV, 2 do
         end
       end
       sum, seq = (sum + share) % 281474976710656, seq + 1
+      --if Origin
+      record = pack('>c7dI7I6I6I4I6c4', mark, score, run, seq, sum, members, at, sub(ARGV[i + 1], 35))
+      --else
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
+      --end
       --if Trim
       while members > best and #record < 1000 do
         local worst = call('ZRANGE', board, 0, 0, 'WITHSCORES')
@@ -258,8 +262,10 @@ for i = first, #ARGV, 2 do
         record = record .. pack('>I6Bc0', sum, #worst[1], worst[1])
       end
       --end
+      --if Trim
       --if Durable
-      record = record .. sub(ARGV[i + 1], 35) -- the command's origin
+      record = record .. sub(ARGV[i + 1], 35) -- its origin is behind the trims
+      --end
       --end
       call('HSET', set, field, record)
       reply = '+' .. record
