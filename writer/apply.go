@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,8 @@ type job struct {
 	clockLimit time.Duration
 	round      *round // of its batch; nil: it was posted
 	told       bool   // what came of it is published already
+	origin     string // as its order's record has it; "" if its record is not known
+	first      bool   // a repeat only of what came of its own record; of posts
 	place      string // of its record, as apply.lua takes it; "" if it was posted, or the topic's id is not known
 	done       bool   // Redis replied with an update or a refusal
 	need       need
@@ -251,7 +254,11 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 			hashes[bucket] = len(keys) + 1
 			keys = append(keys, a.names.OrdersKey(board, 0, bucket), a.names.OrdersKey(board, 1, bucket))
 		}
-		args = append(args, j.Member, packed(j.Command, hashes[bucket]))
+		origin := ""
+		if f.Durable {
+			origin = cmp.Or(j.origin, noOrigin)
+		}
+		args = append(args, j.Member, packed(j.Command, hashes[bucket], origin))
 	}
 	return applyScripts[f], keys, args
 }
@@ -302,6 +309,7 @@ func (a *applier) finish(j *job, reply string, err error) error {
 	j.need = needNothing
 	if err == nil {
 		j.Outcome, j.need, err = outcome(j.Command, reply)
+		j.first = j.Duplicate && j.round == nil && j.origin != "" && strings.HasSuffix(reply, j.origin)
 	}
 	if err == nil && j.need == needBuckets {
 		err = a.buckets.note(j.Board, reply[1:])

@@ -4,7 +4,7 @@
 -- ARGV: now in ms, buckets of the board, for how long in ms it is kept after its last change
 -- (0: for ever, below: this script does not look), and pairs: member; and packed (order.go)
 -- time of the command in ms, number (what incr adds or set sets), which pair of hashes, the
--- order id's field, mark (op and a hash of number and member).
+-- order id's field, mark (op and a hash of number and member), and of a durable board its origin.
 -- Returns a list with, for each command, "+" and a record if it is applied now, "=" and
 -- the earlier record if its order id is known, "!" and a reason if it is refused, "w"
 -- while the board is adopted, "p" if prepare.lua has to run first. Of a single command it
@@ -255,7 +255,11 @@ for i = first, #ARGV, 2 do
         end
       end
       sum, seq = (sum + share) % 281474976710656, seq + 1
+      --if Origin
+      record = pack('>c7dI7I6I6I4I6c4', mark, score, run, seq, sum, members, at, sub(ARGV[i + 1], 35))
+      --else
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
+      --end
       --if Trim
       while members > best and #record < 1000 do
         local worst = call('ZRANGE', board, 0, 0, 'WITHSCORES')
@@ -266,6 +270,11 @@ for i = first, #ARGV, 2 do
         sum = (sum - tonumber(sub(sha1hex(pack('>d', left) .. worst[1]), 1, 12), 16)) % 281474976710656
         record = record .. pack('>I6Bc0', sum, #worst[1], worst[1])
       end
+      --end
+      --if Trim
+      --if Durable
+      record = record .. sub(ARGV[i + 1], 35) -- its origin is behind the trims
+      --end
       --end
       call('HSET', set, field, record)
       reply = '+' .. record

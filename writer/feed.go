@@ -44,7 +44,7 @@ func (p *processor) fedBy(j *job) []*job {
 	var jobs []*job
 	for _, kind := range fedClasses(nil, j.rules.kind, file) {
 		c := &Command{Class: kind.Name(), Dims: make(map[string]string), Member: j.Member, Op: j.Op, Number: j.Number, Form: kind.Form, OrderID: j.OrderID, At: j.Update.At}
-		fed := &job{Command: c, round: j.round}
+		fed := &job{Command: c, round: j.round, origin: j.origin}
 		jobs = append(jobs, fed)
 		to, err := kind.At(dimsOf(kind, board), instant(board, c.At))
 		if err == nil {

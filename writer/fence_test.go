@@ -195,7 +195,9 @@ func (d *held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		err := next(ctx, cmds)
 		var all []any
 		for _, cmd := range cmds {
-			all = append(all, cmd.(*redis.Cmd).Val())
+			if cmd, ok := cmd.(*redis.Cmd); ok { // the others sample the hashes of orders
+				all = append(all, cmd.Val())
+			}
 		}
 		d.replies <- all
 		return err

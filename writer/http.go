@@ -164,7 +164,8 @@ func (p *poster) record(ctx context.Context, posts []posted, now time.Time) {
 	var messages []message
 	for _, post := range recorded {
 		post.appended = true
-		m := message{topic: p.opts.Names.Commands, key: []byte(commandKey(post.Command, post.rules.kind)), value: encodeCommand(post.Command)}
+		m := message{topic: p.opts.Names.Commands, key: []byte(commandKey(post.Command, post.rules.kind)), value: encodeCommand(post.Command),
+			appended: func(at kafka.TopicPartition) { post.origin = originOf(at) }}
 		if post.waits {
 			post.wait = p.waits.add(post.job, post.known)
 			m.post, m.appended = post.wait.name, func(at kafka.TopicPartition) { p.waits.appended(post.wait, at) }
@@ -290,7 +291,7 @@ func appendAnswer(dst []byte, p *posted) []byte {
 	dst = append(dst[:len(dst)-1], `,"state":"`...)
 	dst = append(dst, p.Update.State().String()...)
 	dst = append(dst, `","duplicate":`...)
-	dst = strconv.AppendBool(dst, p.Duplicate)
+	dst = strconv.AppendBool(dst, p.Duplicate && !p.first)
 	if len(p.fed) > 0 {
 		dst = appendFed(append(dst, `,"fed":`...), p.fed)
 	}

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 
+	"rankcache/internal/kafka"
 	"rankcache/wire"
 )
 
@@ -23,21 +25,33 @@ func orderField(orderID string) string { return wire.OrderField(orderID) }
 //	struct.pack('>d', score)        8, 0 after a delete
 //	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
 //	struct.pack('>I6Bc0')          7 and the member's length, of each trim: sum, member
+//	origin                          4, of durable boards: the record of the command topic that was applied
 const (
 	markLen   = 7
 	recordLen = markLen + 8 + 7 + 6 + 6 + 4 + 6
+	originLen = 4
 )
+
+// noOrigin is that of a command whose record is not known.
+const noOrigin = "\x00\x00\x00\x00"
+
+// originOf returns the origin of a change: a digest of where its command is.
+func originOf(at kafka.TopicPartition) string {
+	digest := fnv.New32a()
+	_, _ = fmt.Fprint(digest, at.Partition, " ", at.Offset)
+	return string(digest.Sum(nil))
+}
 
 // mark returns the fields of c that a repeat must have in common with it.
 func mark(c *Command) string { return wire.OrderMark(c.Op, c.Member, c.raw()) }
 
-// packed returns c as apply.lua unpacks it: '>I8dBc10c7'. hash is the index in KEYS, from
-// 1, of its order id's hash in set 0.
-func packed(c *Command, hash int) string {
-	data := binary.BigEndian.AppendUint64(make([]byte, 0, 2*8+1+fieldLen+markLen), uint64(c.At))
+// packed returns c as apply.lua unpacks it: '>I8dBc10c7', and its origin on a durable board. hash is the
+// index in KEYS, from 1, of its order id's hash in set 0.
+func packed(c *Command, hash int, origin string) string {
+	data := binary.BigEndian.AppendUint64(make([]byte, 0, 2*8+1+fieldLen+markLen+originLen), uint64(c.At))
 	data = binary.BigEndian.AppendUint64(data, math.Float64bits(c.raw()))
 	data = append(data, byte(hash))
-	return string(append(append(data, orderField(c.OrderID)...), mark(c)...))
+	return string(append(append(append(data, orderField(c.OrderID)...), mark(c)...), origin...))
 }
 
 // readRecord returns the update of c that an order's record tells, and those of the
@@ -63,7 +77,7 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 // readTrims returns the updates of the members that were trimmed after u.
 func readTrims(u wire.Update, data string) (trims []wire.Update, ok bool) {
 	u.Op, u.Delta, u.Score = wire.OpTrim, 0, 0
-	for len(data) > 0 {
+	for len(data) > 0 && len(data) != originLen {
 		const head = 6 + 1 // sum, length of the member
 		if len(data) < head || len(data) < head+int(data[6]) {
 			return nil, false

@@ -247,7 +247,7 @@ func TestRedisGoesBack(t *testing.T) {
 			d.produce(t, plain)
 			d.awaitPlain(t, 1)
 			d.awaitCommitted(t, 41) // what is not is applied again, whatever its class
-			rounds := d.rewinds.round.Load().number
+			rounds, told := d.rewinds.round.Load().number, len(d.published(t))
 			lose(t, d, r)
 			testkit.Eventually(t, testTimeout, func() error {
 				if d.rewinds.round.Load().number == rounds {
@@ -256,6 +256,9 @@ func TestRedisGoesBack(t *testing.T) {
 				return nil
 			})
 			d.awaitWhole(t)
+			if name == "without positions" { // nothing was lost, and this writer has published all
+				equal(t, "published", len(d.published(t)), told)
+			}
 			d.checkOnce(t)
 			d.post(t, 5)
 			d.awaitWhole(t)

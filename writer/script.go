@@ -47,7 +47,7 @@ func makeScripts() map[features]*redis.Script {
 // the lines "--if NAME", "--else" and "--end". text/template would have the linker keep every
 // exported method of the program, 15 MB.
 func (f features) choose(source string) string {
-	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim, "Best": f.Best, "Durable": f.Durable}
+	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim, "Best": f.Best, "Durable": f.Durable, "Origin": f.Durable && !f.Trim}
 	var chosen strings.Builder
 	in := []bool{true} // of the sections around a line, the innermost last
 	for line := range strings.Lines(source) {

@@ -79,9 +79,15 @@ func (h *fixture) checkKept(t *testing.T, scores map[string]float64) (rows []ran
 // A repeat publishes the trims of the first one again, byte for byte; a member that was
 // driven out at once has its score nonetheless.
 func TestRepeatOfATrim(t *testing.T) {
+	for name, kind := range map[string]*rooms.Class{"plain": nil, "durable": {Durable: true}} {
+		t.Run(name, func(t *testing.T) { repeatATrim(t, kind) })
+	}
+}
+
+func repeatATrim(t *testing.T, kind *rooms.Class) {
 	h := quiet(t, func(o *Options) { o.PublishAll = true })
 	incr := func(order, member string, n float64) *job {
-		return h.applyOne(t, rules{trim: 2}, Command{Member: member, Op: wire.OpIncr, Number: n, OrderID: order})
+		return h.applyOne(t, rules{trim: 2, kind: kind}, Command{Member: member, Op: wire.OpIncr, Number: n, OrderID: order})
 	}
 	incr("o1", "a", 3)
 	incr("o2", "b", 5)

@@ -184,6 +184,37 @@ func TestOrderedBatch(t *testing.T) {
 	}
 }
 
+// A reader in another writer is quicker than the one that takes the post: the post is the first all the same, and its repeat
+// is none.
+func TestFirstPostIsNoDuplicate(t *testing.T) {
+	t.Parallel()
+	file, err := rooms.Parse([]byte(strings.Replace(orderedClasses, "ops: [incr], score: integer, feeds: [fed]", "ops: [incr], durable: true", 1)))
+	must(t, err)
+	all := writersOf(t, testkit.Kfake(t).Addr(), file, 2)
+	poster, reader := all[0], all[1]
+	reader.run(t)
+	p, err := newProducer(poster.opts.Kafka, poster.topics, poster.metrics, poster.log)
+	must(t, err)
+	defer p.close()
+	poster.producer.Store(p)
+	h := &held{make(chan struct{}), make(chan struct{}), make(chan []any, 1)}
+	poster.client.AddHook(h)
+	body := poster.inZone("feeds", 0, "o1", "a", `"op":"incr","delta":2`)
+	told := make(chan string, 1)
+	go func() { _, answer := poster.post(t, body); told <- answer }()
+	<-h.waits
+	reader.await(t, "applied", 1)
+	close(h.letGo)
+	if answer := <-told; !strings.Contains(answer, `"score":2,`) || !strings.Contains(answer, `"duplicate":false`) {
+		t.Error(answer)
+	}
+	for _, again := range all {
+		if _, answer := again.post(t, body); !strings.Contains(answer, `"score":2,`) || !strings.Contains(answer, `"duplicate":true`) {
+			t.Error(answer)
+		}
+	}
+}
+
 // failing fails commands of Redis by their name while it is set.
 type failing struct{ name atomic.Pointer[string] }
 

@@ -189,7 +189,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			continue
 		}
 		if b.round.number > 0 {
-			j.round, j.place = b.round, b.round.place(m, polled)
+			j.round, j.place, j.origin = b.round, b.round.place(m, polled), originOf(m.TopicPartition)
 		}
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))

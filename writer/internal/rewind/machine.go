@@ -186,6 +186,7 @@ func (m *Machine) takeLog(now time.Time, of map[int32]Log) (actions []Action) {
 		log := of[id]
 		at := find(id, &log, m.hashes, m.eras)
 		m.parts[id] = begun(id, &log, at, m.hashes, m.eras)
+		m.parts[id].told = m.servers.published(id)
 		actions = append(append(actions, at.alerts...), Seek{m.round, id, at.offset, at.published, log.End})
 	}
 	if m.began.IsZero() && !m.healed() {

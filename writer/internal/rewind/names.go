@@ -8,14 +8,26 @@ import (
 // servers are the positions of the masters by their eras, as the name of a master, and with it its hash, is another one
 // when its lowest slot has moved. Then it has what it had.
 type servers struct {
-	names map[Master]Era
-	of    map[Era]map[int32]Position
+	names  map[Master]Era
+	of     map[Era]map[int32]Position
+	healed map[Era]map[int32]bool // also if the hash is gone since
+}
+
+// published reports whether what was committed of a partition is published for certain, also what was applied again: on
+// all masters the last rewind has ended.
+func (s *servers) published(partition int32) bool {
+	for _, era := range s.names {
+		if !s.healed[era][partition] {
+			return false
+		}
+	}
+	return true
 }
 
 // take returns hashes with the positions of those that had other names, and knows all from then on. Of one that
 // has got another's hash with a slot the lower position counts.
 func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]Hash {
-	all, of := maps.Clone(hashes), make(map[Era]map[int32]Position, len(eras))
+	all, of, healed := maps.Clone(hashes), make(map[Era]map[int32]Position, len(eras)), make(map[Era]map[int32]bool, len(eras))
 	for master, era := range eras {
 		h := hashes[master]
 		if had, known := s.of[era]; known && s.names[master] != era {
@@ -34,8 +46,14 @@ func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]H
 		if of[era] = maps.Clone(h.Of); h.Of == nil {
 			of[era] = make(map[int32]Position)
 		}
+		if healed[era] = s.healed[era]; healed[era] == nil {
+			healed[era] = make(map[int32]bool)
+		}
+		for id, p := range h.Of {
+			healed[era][id] = healed[era][id] || p.Healed == era
+		}
 	}
-	s.names, s.of = eras, of
+	s.names, s.of, s.healed = eras, of, healed
 	return all
 }
 
@@ -48,6 +66,7 @@ func (s *servers) wrote(w *WritePosition) {
 	p.Topic, p.Next = w.Topic, w.Next
 	if w.Heal {
 		p.Healed = w.Era
+		s.healed[w.Era][w.Partition] = true
 	}
 	s.of[w.Era][w.Partition] = p
 }

@@ -4,7 +4,8 @@ package rewind
 type partition struct {
 	log    Log
 	target int64 // healed once everything before is done
-	floor  int64 // repeats and refusals before are published already
+	floor  int64 // refusals before are published already
+	told   bool  // repeats before too
 	// done is what the positions may tell. What is applied and not published may not count: a rewind
 	// begins before the committed offset, so that whoever goes on after this writer would not publish it.
 	done    int64
@@ -56,11 +57,11 @@ const (
 )
 
 // Publishes reports whether the outcome of the command at an offset is to be published by the
-// reader of its partition. A repeat may be the work of a writer that died before it published, so only
+// reader of its partition. A repeat may be the work of a writer that died in a rewind before it published, so only
 // those are left out that are published for certain.
 func (m *Machine) Publishes(id int32, offset int64, o Outcome) bool {
 	p := m.parts[id]
-	return p == nil || o == Applied || offset >= p.floor || o == Repeated && m.Rewinding(id)
+	return p == nil || o == Applied || offset >= p.floor || o == Repeated && m.Rewinding(id) && !p.told
 }
 
 // Rewinding reports whether a partition may lack changes on some master.
