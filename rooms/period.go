@@ -29,7 +29,7 @@ const (
 
 // String returns the state as answers have it.
 func (s PeriodState) String() string {
-	return [...]string{"upcoming", "running", "ended", "ended", "ended"}[s]
+	return [...]string{"upcoming", "running", "ended", "ended", "gone"}[s]
 }
 
 // Locked is the life of a board as answers have it: it is closing at least, once period and grace are

@@ -60,7 +60,7 @@ func TestFinalsOnTheDataPort(t *testing.T) {
 		{"/v1/classes/paid/top?zone=7&limit=2&at=previous", 200, `"entries":[{"rank":1,"member":"m1","score":20},{"rank":2,"member":"m2","score":10}]`},
 		{"/v1/classes/paid/top?zone=7&limit=2&at=previous", 200, `"locked":"final"`},
 		{"/v1/classes/paid/top?zone=7&limit=2&at=20200101", 200, `"source":"final"`},
-		{"/v1/classes/paid/top?zone=7&limit=2&at=20200101", 200, `"state":"ended"`},
+		{"/v1/classes/paid/top?zone=7&limit=2&at=20200101", 200, `"state":"gone"`},
 		{"/v1/classes/paid/top?zone=7&at=20200101&limit=2&me=m2", 200, `"me":{"rank":2,"member":"m2","score":10`},
 		{"/v1/classes/paid/top?zone=7&at=20200101&limit=1&me=m3", 200, `"me_error":"not_kept"`},
 		{"/v1/classes/paid/top?zone=7&at=20200101&limit=3", 404, `"code":"not_kept"`},
@@ -86,7 +86,7 @@ func TestFinalsOnTheDataPort(t *testing.T) {
 		posted(s, "data", "/compat/rank/list", fmt.Sprintf(`{"actId":7,"rankObj":{"rankId":3,"objId":"7"},"t_time":%d,"limit":2}`, day.Unix()), 200, `"member_id":"m1"`)))
 	for _, c := range [][3]string{
 		{"GetTop", `{"address":{"class":"paid","dimensions":{"zone":"7"},"at":"20200101"},"limit":2}`, `"source":"final"`},
-		{"GetTop", `{"address":{"class":"paid","dimensions":{"zone":"7"},"at":"20200101"},"limit":2}`, `"state":"ended"`},
+		{"GetTop", `{"address":{"class":"paid","dimensions":{"zone":"7"},"at":"20200101"},"limit":2}`, `"state":"gone"`},
 		{"GetStanding", `{"address":{"class":"paid","dimensions":{"zone":"7"},"at":"20200101"},"member":"m3"}`, `"code":"not_kept"`},
 		{"GetTop", `{"address":{"class":"paid","dimensions":{"zone":"7"},"at":"20200102"}}`, `"code":"unknown_period"`}} {
 		resp, err := http.Post(s.URL("rpc", "/rankcache.v1.Boards/"+c[0]), "application/json", strings.NewReader(c[1]))
