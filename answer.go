@@ -54,13 +54,14 @@ const (
 	SourceHot                  // refreshed local top page
 	SourceRedis                // Redis
 	SourceLedger               // the ledger, while Redis is away
+	SourceFinal                // the ledger's final of a closed board
 )
 
 // Sources is how many there are.
-const Sources = SourceLedger + 1
+const Sources = SourceFinal + 1
 
-// String returns the source as answers name it: local, hot, redis or ledger.
-func (s Source) String() string { return [...]string{"local", "hot", "redis", "ledger"}[s] }
+// String returns the source as answers name it: local, hot, redis, ledger or final.
+func (s Source) String() string { return [...]string{"local", "hot", "redis", "ledger", "final"}[s] }
 
 // IsCopy reports whether the source is a copy in this process.
 func (s Source) IsCopy() bool { return s < SourceRedis }

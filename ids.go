@@ -21,6 +21,10 @@ var (
 	ErrUnreadable = errors.New("board can't be read")
 	// ErrUnavailable reports that Redis is unreachable or did not answer in time.
 	ErrUnavailable = errors.New("origin unavailable")
+	// ErrNoBoard reports a board that a ledger has never met.
+	ErrNoBoard = errors.New("no such board")
+	// ErrFinalCut reports what the final of a board does not have: of some it keeps the first places alone.
+	ErrFinalCut = errors.New("not kept in the final")
 )
 
 // Limits of ids, in bytes. With its prefix the topic of the longest board id is

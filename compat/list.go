@@ -195,7 +195,7 @@ func boardAt(kind *rooms.Class, value string, at, now time.Time) (class.Board, e
 	if err != nil {
 		return board, noBoard("t_time", err)
 	}
-	if board.Period.Tag != "" && kind.InState(board.Period, now).State == rooms.PeriodGone {
+	if board.Period.Tag != "" && !kind.Ledger && kind.InState(board.Period, now).State == rooms.PeriodGone {
 		return board, gone(kind, board.Period)
 	}
 	return board, nil

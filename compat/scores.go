@@ -52,7 +52,7 @@ func (h *Reads) decodeScore(body []byte) (r scoreRequest, board rankcache.BoardI
 	switch {
 	case n.kind == nil || err != nil:
 		return r, board, rankcache.MaxTop, err
-	case period.State == rooms.PeriodGone:
+	case period.State == rooms.PeriodGone && !n.kind.Ledger:
 		return r, board, 0, gone(n.kind, period.Period)
 	}
 	return r, board, n.kind.Top, nil

@@ -18,6 +18,9 @@ var ErrFinalThere = errors.New("the board has a final")
 type Final struct {
 	wire.Final
 	MadeAt int64 // Unix milliseconds
+	Kept   int   // how many of its places are kept, the first ones; set by what reads it
+	// Rows are the places that [results.SaveFinal] keeps; nil: those of Top.
+	Rows []rankcache.Entry
 }
 
 // results keeps the finals of closed boards: heads in rank_final_board, rows in
@@ -67,21 +70,34 @@ func (s results) SaveFinal(ctx context.Context, f *Final) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.d.insert("rank_final_board", "", finalColumns(f)...).exec(t)
-		if err != nil || len(f.Top) == 0 {
+		rows := f.Rows
+		if rows == nil {
+			rows = f.Top
+		}
+		if _, err = t.d.insert("rank_final_board", "", append(finalColumns(f), ints("kept", []int64{int64(len(rows))}))...).exec(t); err != nil {
 			return err
 		}
-		n := len(f.Top)
-		board, place, member, end := make([]string, n), make([]int64, n), make([]string, n), make([]int64, n)
-		score, raw := make([]*float64, n), make([]*float64, n)
-		for i := range f.Top {
-			e := &f.Top[i]
-			board[i], place[i], member[i], end[i] = string(f.Board), int64(i+1), e.Member, f.End
-			score[i], raw[i] = new(f.Form.Shown(e.Score)), &e.Score
+		for first := 0; first < len(rows); first += MaxBatch {
+			if err := t.saveRows(f, first, rows[first:min(first+MaxBatch, len(rows))]); err != nil {
+				return err
+			}
 		}
-		_, err = t.d.insert("rank_final", "", texts("board", board), ints("place", place), texts("member", member), doubles("score", score), doubles("raw", raw), ints("end_at", end)).exec(t)
-		return err
+		return nil
 	})
+}
+
+// saveRows writes places of a final, those behind the first ones.
+func (t *transaction) saveRows(f *Final, first int, rows []rankcache.Entry) error {
+	n := len(rows)
+	board, place, member, end := make([]string, n), make([]int64, n), make([]string, n), make([]int64, n)
+	score, raw := make([]*float64, n), make([]*float64, n)
+	for i := range rows {
+		e := &rows[i]
+		board[i], place[i], member[i], end[i] = string(f.Board), int64(first+i+1), e.Member, f.End
+		score[i], raw[i] = new(f.Form.Shown(e.Score)), &e.Score
+	}
+	_, err := t.d.insert("rank_final", "", texts("board", board), ints("place", place), texts("member", member), doubles("score", score), doubles("raw", raw), ints("end_at", end)).exec(t)
+	return err
 }
 
 // FinalOf returns the head of a board's final and its rows from place start+1 on, limit at
@@ -129,42 +145,55 @@ func (s results) Finals(ctx context.Context, class, tag string, board rankcache.
 	return found, err
 }
 
-// Place is where a member stands in a final, whose Top has that member alone.
+// Place is where a member stands in a final, whose Top has that member alone. Rank is 0 where it is beyond the places that are
+// kept: its score is known as long as the ledger keeps it.
 type Place struct {
 	*Final
 	Rank int
 }
 
-// Places returns the finals among whose first places a member is, the latest end first,
-// from behind one of an end in Unix milliseconds and board on; an end of 0 begins.
-func (s results) Places(ctx context.Context, member string, end int64, board rankcache.BoardID, limit int) (places []Place, err error) {
-	q := selectFinals(s.d, ", r.place, r.raw").add(" JOIN rank_final r USING (board) WHERE member = ").arg(member)
+// Places returns the finals in which a member is known to be, the latest end first,
+// from behind one of an end in Unix milliseconds and board on; an end of 0 begins. complete tells that the member is in no other:
+// none keeps its first places alone whose scores are not kept any more.
+func (s results) Places(ctx context.Context, member string, end int64, board rankcache.BoardID, limit int) (places []Place, complete bool, err error) {
+	q := selectFinals(s.d, ", COALESCE(r.place, 0), COALESCE(r.raw, s.raw)").add(" LEFT JOIN rank_final r ON r.board = f.board AND r.member = ").arg(member).
+		add(" LEFT JOIN rank_score s ON s.board = f.board AND s.member = ").arg(member).add(" AND ", cutShort, " AND s.run >= (SELECT MAX(b.base_run) FROM rank_board b WHERE b.board = f.board)",
+		" WHERE (r.raw IS NOT NULL OR s.raw IS NOT NULL)")
 	if end != 0 {
-		q.add(" AND (r.end_at < ").arg(end).add(" OR r.end_at = ").arg(end).add(" AND r.board < ").arg(string(board)).add(")")
+		q.add(" AND (f.end_at < ").arg(end).add(" OR f.end_at = ").arg(end).add(" AND f.board < ").arg(string(board)).add(")")
 	}
-	q.add(" ORDER BY r.end_at DESC, r.board DESC LIMIT ").arg(limit)
+	q.add(" ORDER BY f.end_at DESC, f.board DESC LIMIT ").arg(limit)
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		return q.each(t, func(row *sql.Rows) error {
+		err := q.each(t, func(row *sql.Rows) error {
 			p := Place{}
 			e := rankcache.Entry{Member: member}
-			p.Final, err = scanFinal(row, &p.Rank, &e.Score)
-			if err == nil {
+			var err error
+			if p.Final, err = scanFinal(row, &p.Rank, &e.Score); err == nil {
 				p.Top = []rankcache.Entry{e}
 				places = append(places, p)
 			}
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		complete = true
+		q := t.d.query("SELECT 1 FROM rank_final_board f WHERE ", cutShort, " AND NOT EXISTS (SELECT 1 FROM rank_board b WHERE b.board = f.board) LIMIT 1")
+		return q.each(t, func(*sql.Rows) error { complete = false; return nil })
 	})
-	return places, err
+	return places, complete, err
 }
 
+// cutShort is the condition that a final f keeps its first places alone.
+const cutShort = "f.members > COALESCE(f.kept, 1000)"
+
 func finalOf(d *dialect, board rankcache.BoardID) *query {
-	return selectFinals(d, "").add(" WHERE board = ").arg(string(board))
+	return selectFinals(d, "").add(" WHERE f.board = ").arg(string(board))
 }
 
 // selectFinals begins a query for rows of scanFinal.
 func selectFinals(d *dialect, more string) *query {
-	return d.query("SELECT board, class, dims, tag, start_at, f.end_at, run, seq, sum, members, integers, file, made_at", more, " FROM rank_final_board f")
+	return d.query("SELECT f.board, f.class, f.dims, f.tag, f.start_at, f.end_at, f.run, f.seq, f.sum, f.members, f.integers, f.file, f.made_at, COALESCE(f.kept, LEAST(f.members, 1000))", more, " FROM rank_final_board f")
 }
 
 // finals returns the heads that a query finds.
@@ -181,7 +210,7 @@ func scanFinal(row *sql.Rows, more ...any) (*Final, error) {
 	f := &Final{}
 	f.HasSum = true
 	var dims []byte
-	err := row.Scan(append([]any{(*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Form, &f.File, &f.MadeAt}, more...)...)
+	err := row.Scan(append([]any{(*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Form, &f.File, &f.MadeAt, &f.Kept}, more...)...)
 	if err == nil {
 		err = json.Unmarshal(dims, &f.Dims)
 	}

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"rankcache/internal/kafka"
+	"rankcache/internal/retry"
 )
 
 // DefaultGroup is the consumer group that all ledgers of one topic and database share.
@@ -234,30 +234,20 @@ func (l *Ledger) written(done *Result, oldest time.Time) {
 	}
 }
 
-// retry calls attempt until it succeeds or ctx ends, which is its only error; it comes with
-// the last attempt's.
+// retry is [retry.Do] for the ledger's servers.
 func (l *Ledger) retry(ctx context.Context, of string, attempt func() error) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
-	limit := rate.Sometimes{Interval: 10 * logEvery}
-	var last error
-	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) {
-		begun := time.Now()
-		last = attempt()
-		if of == "database" && ctx.Err() == nil {
-			l.wrote(of, last)
-			l.opts.Observe(time.Since(begun), last)
-		}
-		return struct{}{}, last
-	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
-		backoff.WithNotify(func(err error, next time.Duration) {
-			l.metrics.retries.WithLabelValues(of).Inc()
-			l.note(func(s *Status) { s.Waiting = of })
-			limit.Do(func() { l.log.Warn("attempt failed, retrying", "of", of, "in", next, "err", err) })
-		}))
-	l.note(func(s *Status) { s.Waiting = "" })
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), last)
+	failed := func() {
+		l.metrics.retries.WithLabelValues(of).Inc()
+		l.note(func(s *Status) { s.Waiting = of })
 	}
-	return err
+	defer l.note(func(s *Status) { s.Waiting = "" })
+	return retry.Do(ctx, of, retry.Policy{First: firstPause, Most: maxPause, Failed: failed, Log: l.log, Every: 10 * logEvery}, func() error {
+		begun := time.Now()
+		err := attempt()
+		if of == "database" && ctx.Err() == nil {
+			l.wrote(of, err)
+			l.opts.Observe(time.Since(begun), err)
+		}
+		return err
+	})
 }

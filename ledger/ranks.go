@@ -12,11 +12,12 @@ type Ranks struct {
 	// Final is the board's final, if that is what is read, without rows; else nil.
 	Final *Final
 
-	t     *transaction
-	table string // with the condition for the board's rows
-	args  []any
-	order rankcache.Direction
-	form  rankcache.ScoreForm
+	t      *transaction
+	table  string // with the condition for the board's rows
+	places bool   // rows have their place
+	args   []any
+	order  rankcache.Direction
+	form   rankcache.ScoreForm
 }
 
 // Row is a member of a board: Score is shown, Raw is what Redis has.
@@ -37,7 +38,7 @@ func (v *Snapshot) FinalRanks(order rankcache.Direction, form rankcache.ScoreFor
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return &Ranks{Final: found[0], t: v.t, table: "rank_final WHERE place > ", args: []any{0, string(v.Board)}, order: order, form: form}, nil
+	return &Ranks{Final: found[0], t: v.t, table: "rank_final WHERE place > ", places: order == rankcache.Descending, args: []any{0, string(v.Board)}, order: order, form: form}, nil
 }
 
 // of begins a query for rows of the board.
@@ -55,6 +56,9 @@ func (r *Ranks) better() string {
 
 // Rows returns up to limit rows from the 0-based start.
 func (r *Ranks) Rows(start, limit int) ([]Row, error) {
+	if r.places {
+		return r.rows(r.of(rowColumns).add(" AND place > ").arg(start).add(" ORDER BY place LIMIT ").arg(limit))
+	}
 	way := " DESC"
 	if r.order == rankcache.Ascending {
 		way = ""
@@ -82,6 +86,10 @@ func (r *Ranks) Of(member string) (row Row, rank int, err error) {
 		return Row{Member: member}, 0, err
 	}
 	row = found[0]
+	if r.places {
+		rank, err = r.count(r.of("place").add(" AND member = ").arg(member))
+		return row, rank, err
+	}
 	better, err := r.count(r.of("count(*)").add(" AND raw", r.better()).arg(row.Raw))
 	if err != nil {
 		return row, 0, err
@@ -117,9 +125,6 @@ func (r *Ranks) beyond(selected string, raw float64) *query {
 	}
 	return q.add(" AND raw", r.better()).arg(bound)
 }
-
-// Count counts the rows.
-func (r *Ranks) Count() (int, error) { return r.count(r.of("count(*)")) }
 
 func (r *Ranks) count(q *query) (n int, err error) {
 	err = q.each(r.t, func(row *sql.Rows) error { return row.Scan(&n) })

@@ -73,6 +73,8 @@ type Class struct {
 	Trim        int      // members that stay in the sorted set; 0: all
 	Top         int      // default and greatest limit of a page
 	Ledger      bool
+	// FinalAll tells that the ledger's final of a board keeps all members in SQL, not the first 1,000 alone.
+	FinalAll bool
 	// Durable tells that each command is in the command topic before it is applied, so that
 	// no failover of Redis loses it. It is set for classes with a ledger, too, and for those that feed or are fed.
 	Durable bool
@@ -127,6 +129,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"trim":         integer(&c.Trim, 0, maxMembers),
 		"top":          integer(&c.Top, 1, rankcache.MaxTop),
 		"ledger":       boolean(&c.Ledger),
+		"final_rows":   c.readFinalRows,
 		"durable":      c.readDurable,
 		"guard":        c.readGuard,
 		"ids":          c.readIDs,
@@ -174,6 +177,10 @@ func (c *Class) check(score string) error {
 		return fmt.Errorf("title: want at most %d bytes of UTF-8 without control characters", maxTitle)
 	case score == "number" && c.Ties != TiesMember:
 		return fmt.Errorf("ties: %s keeps the tie-break in the fraction of a score, so scores must be integers: leave out score: number", c.Ties)
+	case c.FinalAll && !c.Ledger:
+		return errors.New("final_rows: want ledger: true, which finals are of")
+	case c.FinalAll && !c.Calendar().Periodic():
+		return errors.New("final_rows: want periods: a board without has no final")
 	case c.Grace > c.Keep && c.Calendar().Periodic():
 		return fmt.Errorf("grace %v is longer than keep %v", c.Grace, c.Keep)
 	case c.Orders%time.Second != 0:
@@ -197,6 +204,13 @@ func (c *Class) check(score string) error {
 		return err
 	}
 	return c.checkMode()
+}
+
+// readFinalRows reads how many rows of a final are kept: all, or if it is not given the first 1,000.
+func (c *Class) readFinalRows(n *yaml.Node) error {
+	c.FinalAll = true
+	all := ""
+	return oneOf(&all, "all")(n)
 }
 
 func (c *Class) addOp(n *yaml.Node) error {

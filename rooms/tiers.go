@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"rankcache"
 )
@@ -19,6 +20,7 @@ type Tiers struct {
 	formed   byStart                      // classes with scores that are not shown as they are
 	trims    byStart                      // classes that keep their best members alone
 	durable  byStart                      // classes whose commands are in the log before they are applied
+	kept     byStart                      // classes with a ledger
 }
 
 // byStart are classes by the start of their boards' ids, as [class.Class.Start] has it.
@@ -54,7 +56,7 @@ type setting struct {
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart),
-		durable: make(byStart)}
+		durable: make(byStart), kept: make(byStart)}
 	for _, c := range f.Classes {
 		if c.Form != rankcache.ScoreNumber {
 			t.formed.add(c)
@@ -64,6 +66,9 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 		if c.Durable {
 			t.durable.add(c)
+		}
+		if c.Ledger && c.Calendar().Periodic() {
+			t.kept.add(c)
 		}
 	}
 	for _, room := range f.Rooms {
@@ -137,6 +142,27 @@ func (t *Tiers) Trims(board rankcache.BoardID) bool { return t != nil && t.trims
 // Durable reports whether the board is of a durable class: each of its runs is of one history of Redis.
 func (t *Tiers) Durable(board rankcache.BoardID) bool {
 	return t != nil && t.durable.of(board) != nil
+}
+
+// Ended reports whether the board is of a period that has ended by the clock and of a class with a ledger, which then has its
+// result. gone is [Class.Gone] if Redis does not have to have the board any more.
+func (t *Tiers) Ended(board rankcache.BoardID, now time.Time) (gone error, ended bool) {
+	if t == nil {
+		return nil, false
+	}
+	c := t.kept.of(board)
+	if c == nil {
+		return nil, false
+	}
+	b, ok := c.Parse(board)
+	if !ok {
+		return nil, false
+	}
+	p := c.InState(b.Period, now)
+	if p.State == PeriodGone {
+		gone = c.Gone(b.Period)
+	}
+	return gone, p.State >= PeriodEnded
 }
 
 func (t *Tiers) formOf(b rankcache.BoardID) rankcache.ScoreForm {

@@ -25,6 +25,7 @@ const (
 type origins struct {
 	redis, ledger asked
 	metrics       *originMetrics
+	finals        *finals
 	log           *slog.Logger
 	failed        atomic.Int64 // calls in a row that Redis left unanswered
 	triedAt       atomic.Int64 // when Redis was last tried first, Unix nanoseconds
@@ -60,9 +61,9 @@ func (o *origins) done(source rankcache.Source, op string, err error, took time.
 	}
 }
 
-// ask asks the first of the origins, and the second for what the first has not answered. Where
+// askEither asks the first of the origins, and the second for what the first has not answered. Where
 // both are unavailable, the error is Redis's.
-func (o *origins) ask(ctx context.Context, op string, qs []rankcache.Query) []rankcache.Answer {
+func (o *origins) askEither(ctx context.Context, op string, qs []rankcache.Query) []rankcache.Answer {
 	first, second := o.order()
 	if second.Reader == nil {
 		return o.askOne(ctx, op, first, qs)
@@ -73,7 +74,7 @@ func (o *origins) ask(ctx context.Context, op string, qs []rankcache.Query) []ra
 	var again []rankcache.Query
 	var places []int
 	for i := range as {
-		if errors.Is(as[i].Err, rankcache.ErrUnavailable) {
+		if errors.Is(as[i].Err, rankcache.ErrUnavailable) || errors.Is(as[i].Err, rankcache.ErrFinalCut) {
 			again, places = append(again, qs[i]), append(places, i)
 		}
 	}
@@ -119,10 +120,12 @@ func checkAnswer(q *rankcache.Query, a *rankcache.Answer, source rankcache.Sourc
 	if a.Err == nil && len(a.Own) != len(q.Members) {
 		a.Fail(fmt.Errorf("origin answered %d members, want %d", len(a.Own), len(q.Members)))
 	}
-	a.Source = source
+	if a.Source != rankcache.SourceFinal {
+		a.Source = source
+	}
 	for i := range a.Own {
 		own := &a.Own[i]
-		own.Source = source
+		own.Source = a.Source
 		if row := own.Rank - 1 - own.First; q.Around > 0 && own.Rank > 0 && (row < 0 || row >= len(own.Neighbours)) {
 			a.Fail(fmt.Errorf("origin answered rank %d with %d neighbours from %d", own.Rank, len(own.Neighbours), own.First))
 			return

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // ErrFault reports that a call to Redis panicked; the log has the details.
@@ -50,7 +51,7 @@ type flights struct {
 	metrics *originMetrics
 }
 
-func newFlights(redis, ledger rankcache.Reader, limits OriginLimits, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
+func newFlights(redis, ledger rankcache.Reader, tiers func() *rooms.Tiers, limits OriginLimits, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
 	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
 	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
 	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)
@@ -60,7 +61,7 @@ func newFlights(redis, ledger rankcache.Reader, limits OriginLimits, log *slog.L
 	f := &flights{limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls))}
 	var err error
 	f.metrics, err = newOriginMetrics(reg, &f.waiting, &f.readers)
-	f.origins = &origins{log: log, redis: asked{redis, rankcache.SourceRedis}, ledger: asked{ledger, rankcache.SourceLedger}, metrics: f.metrics}
+	f.origins = &origins{log: log, redis: asked{redis, rankcache.SourceRedis}, ledger: asked{ledger, rankcache.SourceLedger}, metrics: f.metrics, finals: newFinals(tiers)}
 	return f, err
 }
 
@@ -262,7 +263,7 @@ func (f *flights) fetch(ctx context.Context, op string, qs []rankcache.Query) ([
 	}
 	defer f.slots.Release(1)
 	as := f.origins.ask(ctx, op, qs)
-	if op == "page" { // what is kept for it is shared by those who share the flight
+	if op == "page" && as[0].Kept == nil { // what is kept for it is shared by those who share the flight
 		as[0].Kept = new(rankcache.Kept)
 	}
 	return as, nil

@@ -14,6 +14,8 @@ var (
 	ErrBlocked = errors.New("board is blocked")
 	// ErrOverloaded reports that too many reads wait for Redis already.
 	ErrOverloaded = errors.New("too many reads wait for the origin")
+	// ErrGone reports a board of a period that ended longer ago than its class keeps boards, of which there is no final either.
+	ErrGone = errors.New("period is not kept any more")
 	// ErrRange reports a start or a number of rows outside what one answer holds.
 	ErrRange = errors.New("rows out of range")
 )

@@ -35,7 +35,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if cfg.CheckBoard == nil {
 		cfg.CheckBoard = rankcache.BoardID.Check
 	}
-	flights, err := newFlights(cfg.Origin, cfg.Ledger, cfg.Limits, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
+	flights, err := newFlights(cfg.Origin, cfg.Ledger, cfg.Tiers, cfg.Limits, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,8 @@ func lacks(a *rankcache.Answer) bool {
 // readCopy answers from the copy that the operator's tier names: the whole board, or else the
 // hot page. The board is returned if that has answered. A super-hot board that is not open is
 // read from the next tier. A local copy that has no super-hot mode any more (its room just
-// left the file) is not read, nor is any copy of a board that is bypassed.
+// left the file) is not read, nor is any copy of a board that is bypassed, or one of an ended board
+// that has no member while its final may.
 func (r *Reader) readCopy(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, count bool) Board {
 	q, a := &qs[0], &as[0]
 	tiers := r.tiers()
@@ -169,13 +170,16 @@ func (r *Reader) readCopy(ctx context.Context, qs []rankcache.Query, as []rankca
 	if count {
 		r.Count(q.Board)
 	}
-	if local {
-		return board
+	if !local {
+		if board = nil; r.hot != nil && !bypassed {
+			r.hot.Read(ctx, qs, as)
+		}
 	}
-	if r.hot != nil && !bypassed {
-		r.hot.Read(ctx, qs, as)
+	if _, lacks := r.flights.origins.finals.lacks(q, a); lacks {
+		a.Fail(rankcache.ErrNotKept)
+		return nil
 	}
-	return nil
+	return board
 }
 
 // Count has the hot tier count a read of the board.

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"rankcache/internal/kafka"
+	"rankcache/internal/retry"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -144,29 +143,11 @@ func (p *processor) publish(ctx context.Context, to *producer, messages []messag
 	return err
 }
 
-// retry calls attempt until it succeeds or ctx ends, which is its only error but for attempt's permanent
-// ones; it comes with the last attempt's.
+// retry is [retry.Do] for the writer's servers.
 func (p *processor) retry(ctx context.Context, of string, attempt func() error) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = firstPause, maxKafkaPause
+	most := maxKafkaPause
 	if of == "redis" {
-		pause.MaxInterval = maxRedisPause
+		most = maxRedisPause
 	}
-	limit := logLimit()
-	var last error
-	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) {
-		if err = attempt(); last == nil || ctx.Err() == nil { // else it tells that ctx has ended, and not why there was another attempt
-			last = err
-		}
-		return struct{}{}, err
-	},
-		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
-		backoff.WithNotify(func(err error, next time.Duration) {
-			p.metrics.retries.WithLabelValues(of).Inc()
-			limit.Do(func() { p.log.Warn("attempt failed, retrying", "of", of, "in", next, "err", err) })
-		}))
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), last)
-	}
-	return err
+	return retry.Do(ctx, of, retry.Policy{First: firstPause, Most: most, Failed: p.metrics.retries.WithLabelValues(of).Inc, Log: p.log, Every: time.Second}, attempt)
 }

@@ -15,6 +15,8 @@ import (
 	"rankcache/wire"
 )
 
+func fromFinal(a answer) bool { return a.status == http.StatusOK && a.source == "final" }
+
 func fromLedger(a answer) bool { return a.status == http.StatusOK && a.source == "ledger" }
 
 // TestLedgerAnswersWhileRedisIsAway is the table of docs/how/AGE.md with a ledger: open and
@@ -54,7 +56,7 @@ func TestLedgerAnswersWhileRedisIsAway(t *testing.T) {
 	if a := d.until(s, d.hot, "the ledger after its limit", fromLedger); a.seq != 3 {
 		t.Errorf("the hot board answers %+v", a)
 	}
-	if a := d.until(s, paid, "its final", fromLedger); a.seq != 9 {
+	if a := d.until(s, paid, "its final", fromFinal); a.seq != 9 {
 		t.Errorf("the closed board answers %+v", a)
 	}
 	if a := d.ask(s, "never-seen"); !refused(a) {

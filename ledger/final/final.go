@@ -17,7 +17,7 @@ import (
 	"rankcache/wire"
 )
 
-// DefaultTop is how many places of a final are kept in SQL and published.
+// DefaultTop is how many places of a final are kept in SQL, unless its class keeps all, and published.
 const DefaultTop = 1000
 
 // ErrBehind reports a ledger that does not have what Redis has of a board yet.
@@ -119,7 +119,9 @@ func (f *Finalizer) make(ctx context.Context, b rankcache.BoardID) (*ledger.Fina
 		return nil, err
 	}
 	sortByRank(rows)
-	made.Top = rows[:min(len(rows), f.opts.Top)]
+	if made.Top = rows[:min(len(rows), f.opts.Top)]; class.FinalAll {
+		made.Rows = rows
+	}
 	data, err := encode(&made.Final, rows)
 	if err != nil {
 		return nil, err

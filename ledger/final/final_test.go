@@ -87,6 +87,27 @@ type finalFileRow[S int64 | float64] struct {
 	Raw    float64 `parquet:"raw"`
 }
 
+// A class with final_rows: all has all members in SQL; the record has the first ones as ever.
+func TestFinalOfAllRows(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, f *fixture) {
+		for i := range 3 {
+			f.change(t, "m"+strconv.Itoa(i), float64(i), false)
+		}
+		template, _, _ := strings.Cut(string(f.board), ":")
+		file, err := rooms.Parse([]byte("classes:\n- {name: paid, board: \"" + template + ":{zone}:{period}\", period: day, ledger: true, final_rows: all}\n"))
+		must(t, err)
+		f.opts.Rooms = func() *rooms.File { return file }
+		record, err := f.Final(t.Context(), f.board)
+		must(t, err)
+		found, err := f.opts.Store.FinalOf(t.Context(), f.board, 0, 10)
+		must(t, err)
+		if n := strings.Count(string(record), `"rank":`); n != 2 || found.Kept != 3 || len(found.Top) != 3 || found.Top[2].Member != "m0" {
+			t.Errorf("%d places in the record, want 2; in SQL %+v", n, found)
+		}
+	})
+}
+
 func TestFinalIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, f *fixture) {

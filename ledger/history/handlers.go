@@ -55,13 +55,24 @@ func headOf(f *ledger.Final) headRow {
 }
 
 type entryRow struct {
-	Rank   int     `json:"rank"`
+	Rank   rank    `json:"rank"`
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
 }
 
-func entryOf(f *ledger.Final, rank int, e rankcache.Entry) entryRow {
-	return entryRow{rank, e.Member, f.Form.Shown(e.Score)}
+// rank is a place; 0, beyond those that are kept, is null.
+type rank int
+
+// MarshalJSON implements [json.Marshaler].
+func (r rank) MarshalJSON() ([]byte, error) {
+	if r == 0 {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(r), 10), nil
+}
+
+func entryOf(f *ledger.Final, place int, e rankcache.Entry) entryRow {
+	return entryRow{rank(place), e.Member, f.Form.Shown(e.Score)}
 }
 
 func (s *server) finals(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +130,7 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) {
 		q.bad("member", err.Error())
 	}
 	s.answer(w, r, q, func(ctx context.Context) (any, error) {
-		places, err := s.store.Places(ctx, member, end, board, limit)
+		places, complete, err := s.store.Places(ctx, member, end, board, limit)
 		type placeRow struct {
 			headRow
 			entryRow
@@ -134,8 +145,10 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) {
 		}
 		return struct {
 			History []placeRow `json:"history"`
-			Next    string     `json:"next,omitempty"`
-		}{rows, next}, err
+			// Complete is false if the member may be in further finals, beyond the places that are kept.
+			Complete bool   `json:"complete"`
+			Next     string `json:"next,omitempty"`
+		}{rows, complete, next}, err
 	})
 }
 

@@ -117,6 +117,70 @@ func TestFinalsArePaged(t *testing.T) {
 	}
 }
 
+// TestHistoryBeyondTheKeptPlaces: a member beyond the places that finals keep is told without a rank as long as the ledger has the
+// scores; then the history is not complete.
+func TestHistoryBeyondTheKeptPlaces(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			url := testkit.Database(t, kind)
+			store, err := ledger.Open(url, nil)
+			must(t, err)
+			t.Cleanup(func() { store.Close() })
+			must(t, store.Migrate(t.Context()))
+			must(t, store.Begin(t.Context(), "topic", 0, 0))
+			batch, rows := ledger.NewBatch("topic"), []rankcache.Entry{{Member: "a", Score: 3}, {Member: "b", Score: 2}, {Member: "c", Score: 1}}
+			for i, e := range rows {
+				u := wire.LedgerUpdate{Class: "gift", Dims: map[string]string{}, Tag: "20261122", Update: wire.Update{Board: "b", Member: e.Member, Score: e.Score, Op: wire.OpSet, Run: 1, Seq: uint64(i) + 1, OrderID: e.Member}}
+				batch.Add(&u, 0, 0, int64(i))
+			}
+			_, err = store.Apply(t.Context(), batch)
+			must(t, err)
+			f := &ledger.Final{MadeAt: 1, Final: wire.Final{Board: "b", Class: "gift", Dims: map[string]string{}, Tag: "20261122", End: 9, Members: 3, Top: rows[:2]}}
+			must(t, store.SaveFinal(t.Context(), f))
+			mux := http.NewServeMux()
+			Register(mux, store, slog.New(slog.DiscardHandler))
+			tell := func(member string) string {
+				var h struct {
+					History []struct {
+						Board string
+						Rank  *int
+						Score float64
+					}
+					Complete bool
+				}
+				get(t, mux, "/v1/members/"+member+"/history", &h)
+				text := fmt.Sprint(h.Complete)
+				for _, row := range h.History {
+					if text += fmt.Sprint(" ", row.Board, " ", row.Score); row.Rank != nil {
+						text += fmt.Sprint(" rank ", *row.Rank)
+					}
+				}
+				return text
+			}
+			check := func(when string, want map[string]string) {
+				t.Helper()
+				for member, want := range want {
+					if got := tell(member); got != want {
+						t.Errorf("%s: %s: %q, want %q", when, member, got, want)
+					}
+				}
+			}
+			check("with scores", map[string]string{"b": "true b 2 rank 2", "c": "true b 1", "d": "true"})
+			db := testkit.SQL(t, url)
+			for _, table := range []string{"rank_log", "rank_score", "rank_board"} {
+				_, err := db.Exec("DELETE FROM " + table)
+				must(t, err)
+			}
+			check("without", map[string]string{"b": "false b 2 rank 2", "c": "false", "d": "false"})
+			f.Board, f.Rows = "all", rows
+			must(t, store.SaveFinal(t.Context(), f))
+			_, err = db.Exec("DELETE FROM rank_final_board WHERE board = 'b'")
+			must(t, err)
+			check("with all rows", map[string]string{"c": "true all 1 rank 3", "d": "true"})
+		})
+	}
+}
+
 func TestBadRequestsAreRefused(t *testing.T) {
 	h, store := newServer(t, "postgres")
 	cursor := cursorOf("20261122-36", "b")

@@ -74,11 +74,19 @@ func (a *Answer) set(q *rankcache.Query, to *rankcache.Answer, began time.Time) 
 		to.Fail(err)
 		return
 	}
-	to.Begin(q, rankcache.SourceLedger, stamp, stamp.At)
+	source := rankcache.SourceLedger
+	if stamp.Life == rankcache.LifeFinal {
+		source = rankcache.SourceFinal
+	}
+	to.Begin(q, source, stamp, stamp.At)
 	ranked := q.Ranked()
 	to.Entries, to.Ahead = entriesOf(a.Entries), aheadOf(a.Ahead, ranked && len(a.Entries) > 0)
 	for i := range a.Own {
 		from, own := &a.Own[i], &to.Own[i]
+		if from.Cut {
+			own.Err = rankcache.ErrFinalCut
+			continue
+		}
 		own.Score, own.Rank, own.Trimmed, own.First = from.raw(), from.Rank, from.Scored, from.First
 		own.Neighbours, own.Ahead = entriesOf(from.Neighbours), aheadOf(from.Ahead, ranked && from.Rank > 0)
 		if own.HasBetter = from.Better != nil; own.HasBetter {
@@ -184,7 +192,13 @@ func (a *Answer) check(r *Read) error {
 // stamp returns the moment of an answer to a call that began at a time: the database had
 // every change so long before it as its age tells.
 func (a *Answer) stamp(began time.Time) (s rankcache.Stamp, err error) {
-	if a.Code != "" {
+	switch a.Code {
+	case "":
+	case errNotCovered.Error():
+		return s, fmt.Errorf("ledger: %w: %s", rankcache.ErrFinalCut, a.Detail)
+	case errNoBoard.Error():
+		return s, unavailable(fmt.Errorf("%w: %s", rankcache.ErrNoBoard, a.Detail))
+	default:
 		return s, unavailable(fmt.Errorf("%s: %s", a.Code, a.Detail))
 	}
 	if s.State, err = rankcache.ParseState(a.State); err != nil {

@@ -96,9 +96,11 @@ func (r *Row) raw() float64 {
 // ranks were not asked for.
 type Own struct {
 	Row
-	Rank       int      `json:"rank"`
-	Scored     bool     `json:"scored,omitempty"` // of [Read].Scores: the member has a score
-	First      int      `json:"first,omitempty"`  // 0-based index of the first of the neighbours
+	Rank   int  `json:"rank"`
+	Scored bool `json:"scored,omitempty"` // of [Read].Scores: the member has a score
+	// Cut tells that the board's final does not go as far as the member, if it is there: nothing else is set.
+	Cut        bool     `json:"cut,omitempty"`
+	First      int      `json:"first,omitempty"` // 0-based index of the first of the neighbours
 	Neighbours []Row    `json:"neighbours,omitempty"`
 	Ahead      int      `json:"ahead,omitempty"` // of the first of the neighbours, without them of the member
 	Better     *float64 `json:"better,omitempty"`

@@ -47,29 +47,33 @@ func (r *reader) read(ctx context.Context, q *Read) (a Answer) {
 	return Answer{Code: "unavailable", Detail: "the ledger's database: " + err.Error()}
 }
 
-// snapshot answers from the board's members, or from its final where they are not whole.
+// snapshot answers from the board's final, or where that does not go so far, or there is none, from the members.
 func (r *reader) snapshot(ctx context.Context, q *Read, current time.Time, a *Answer) error {
 	return r.store.Snapshot(ctx, q.Board, func(v *ledger.Snapshot) error {
 		final, err := v.FinalRanks(q.direction(), q.form())
 		if err != nil {
 			return err
 		}
+		cut := false
+		if final != nil {
+			if cut, err = fromFinal(final, q, a); err != nil || !cut {
+				return err
+			}
+		}
 		whole, err := r.proofs.holds(v)
 		switch {
 		case err != nil:
 			return err
-		case whole:
-			err = fromMembers(v, q, current, final != nil, a)
-		case final != nil && q.Scores:
-			err = errNotCovered
-		case final != nil:
-			err = fromFinal(final, q, a)
-		case v.State.Run == 0:
-			err = errNoBoard
-		default:
-			err = errUnproved
+		case whole && (final == nil || final.Final.Seq == v.State.Seq):
+			return fromMembers(v, q, current, final != nil, a)
+		case v.State.Run != 0 && (final == nil || r.proofs.refused(q.Board) == ""):
+			return errUnproved
+		case final == nil:
+			return errNoBoard
+		case len(a.Own) < len(q.Members) || q.Limit > 0 && a.Entries == nil:
+			return errNotCovered
 		}
-		return err
+		return nil // as far as the final goes
 	})
 }
 
@@ -96,27 +100,29 @@ func fillScores(v *ledger.Snapshot, q *Read, a *Answer) error {
 	return nil
 }
 
-// fromFinal answers from the first places, if they have all that is wanted.
-func fromFinal(ranks *ledger.Ranks, q *Read, a *Answer) error {
+// fromFinal answers from the places that are kept. It reports whether they don't have all that is wanted: members beyond are marked,
+// and there are no rows if one of them is beyond.
+func fromFinal(ranks *ledger.Ranks, q *Read, a *Answer) (cut bool, err error) {
 	f := ranks.Final
 	*a = Answer{State: f.State.String(), Life: rankcache.LifeFinal.String(), Members: f.Members}
-	kept, err := ranks.Count()
-	if err != nil {
-		return err
+	kept, whole := f.Kept, f.Kept == f.Members
+	if !whole && (q.Scores || q.direction() == rankcache.Ascending) {
+		return true, nil
 	}
-	whole := kept == f.Members
-	if !whole && (q.direction() == rankcache.Ascending || q.Start+q.Limit > kept) {
-		return errNotCovered
+	within := *q
+	if !whole && q.Start+q.Limit > kept {
+		within.Limit, cut = 0, true
 	}
-	if err = fill(ranks, q, a); err != nil || whole {
-		return err
+	if err = fill(ranks, &within, a); err != nil || whole {
+		return false, err
 	}
-	for _, own := range a.Own {
-		if own.Rank == 0 || q.Around != nil && own.Rank+*q.Around > kept {
-			return errNotCovered
+	for i := range a.Own {
+		own := &a.Own[i]
+		if own.Cut = own.Rank == 0 || q.Around != nil && own.Rank+*q.Around > kept; own.Cut {
+			*own, cut = Own{Row: Row{Member: own.Member}, Cut: true}, true
 		}
 	}
-	return nil
+	return cut, nil
 }
 
 // age returns the milliseconds since a time, rounded up.

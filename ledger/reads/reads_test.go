@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ type board struct {
 	origin *origin.Origin
 	client *Client
 	at     time.Time // what the server takes for current
+	url    string    // of the database
 	record int64
 }
 
@@ -48,7 +50,8 @@ func newBoard(t *testing.T, kind string) *board {
 	b := &board{t: t, scores: map[string]float64{}, at: time.Now()}
 	b.Run, b.Board = 7, rankcache.BoardID(strings.NewReplacer("_", "-", "/", "-").Replace(testkit.Name(t)))
 	var err error
-	b.store, err = ledger.Open(testkit.Database(t, kind), nil)
+	b.url = testkit.Database(t, kind)
+	b.store, err = ledger.Open(b.url, nil)
 	must(t, err)
 	t.Cleanup(func() { b.store.Close() })
 	must(t, b.store.Migrate(t.Context()))
@@ -233,7 +236,7 @@ func TestWhatIsNotWholeIsRefused(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := newBoard(t, kind)
-			b.refused("unknown_board")
+			b.refused("no such board")
 			b.set(rankcache.Entry{Member: "a", Score: 1})
 			b.answered(1)
 			b.set(rankcache.Entry{Member: "b", Score: 2})
@@ -320,13 +323,18 @@ func TestFinalAnswers(t *testing.T) {
 			for what, q := range map[string]rankcache.Query{
 				"a deeper page":       {Start: 2, Limit: 2},
 				"the other direction": {Limit: 1, Order: rankcache.Ascending},
-				"a member behind":     {Members: []string{"d"}},
-				"neighbours behind":   {Members: []string{"b"}, Around: 3},
 				"a score behind":      {Members: []string{"d"}, Trimmed: true},
 			} {
-				err := b.ask(q).Err
-				if !errors.Is(err, rankcache.ErrUnavailable) || !strings.Contains(err.Error(), "not_covered") {
+				if err := b.ask(q).Err; !errors.Is(err, rankcache.ErrFinalCut) {
 					t.Errorf("%s: %v", what, err)
+				}
+			}
+			for what, q := range map[string]rankcache.Query{
+				"a member behind":   {Limit: 3, Members: []string{"d"}},
+				"neighbours behind": {Limit: 3, Members: []string{"b"}, Around: 3},
+			} {
+				if a := b.ask(q); a.Err != nil || len(a.Entries) != 3 || a.Source != rankcache.SourceFinal || !errors.Is(a.Own[0].Err, rankcache.ErrFinalCut) {
+					t.Errorf("%s: %+v", what, a)
 				}
 			}
 		})
@@ -334,6 +342,52 @@ func TestFinalAnswers(t *testing.T) {
 }
 
 // TestBadRequests: what can't be asked is refused with what is wrong.
+// TestFinalBeyondItsPlaces: members beyond the places that a final keeps are answered from the scores, while these are there; a final
+// that keeps all needs none.
+func TestFinalBeyondItsPlaces(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t, kind)
+			for _, e := range []rankcache.Entry{{Member: "a", Score: 9}, {Member: "b", Score: 8}, {Member: "c", Score: 8}, {Member: "d", Score: 2}} {
+				b.set(e)
+			}
+			f := &ledger.Final{MadeAt: 1, Final: wire.Final{Board: b.Board, Class: "gift", Dims: map[string]string{}, Tag: "t", State: b.answered(4).State, Members: 4, File: "f"}}
+			f.Top = []rankcache.Entry{{Member: "a", Score: 9}, {Member: "c", Score: 8}}
+			must(t, b.store.SaveFinal(t.Context(), f))
+			want := func(rank int, why error) {
+				t.Helper()
+				a := b.ask(rankcache.Query{Limit: 2, Members: []string{"d"}, Around: 3})
+				if a.Err != nil || a.Source != rankcache.SourceFinal || a.Life != rankcache.LifeFinal || cmp.Diff(f.Top, a.Entries) != "" || a.Own[0].Rank != rank || !errors.Is(a.Own[0].Err, why) {
+					t.Errorf("%+v, want rank %d, %v", a, rank, why)
+				}
+			}
+			want(4, nil)
+			if a := b.ask(rankcache.Query{Start: 2, Limit: 5}); a.Err != nil || len(a.Entries) != 2 || a.Entries[1].Member != "d" {
+				t.Errorf("a deeper page: %+v", a)
+			}
+			if a := b.ask(rankcache.Query{Members: []string{"nobody"}}); a.Err != nil || a.Own[0].Found() {
+				t.Errorf("nobody: %+v", a)
+			}
+			db := testkit.SQL(t, b.url)
+			for _, table := range []string{"rank_log", "rank_score", "rank_board"} {
+				_, err := db.Exec("DELETE FROM " + table)
+				must(t, err)
+			}
+			want(0, rankcache.ErrFinalCut)
+
+			all := *f
+			all.Board, all.Rows = "all", append(slices.Clone(f.Top), rankcache.Entry{Member: "b", Score: 8}, rankcache.Entry{Member: "d", Score: 2})
+			must(t, b.store.SaveFinal(t.Context(), &all))
+			b.Board = "all"
+			want(4, nil)
+			if a := b.ask(rankcache.Query{Members: []string{"nobody"}}); a.Err != nil || a.Own[0].Found() {
+				t.Errorf("nobody: %+v", a)
+			}
+		})
+	}
+}
+
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, testkit.SQLKinds[0])

@@ -20,7 +20,7 @@ const columns = [
   { label: 'Change', name: 'act', fill: (cell, b) => button(cell, 'Change…', `Change ${b.board}`, () => openChange({ kind: 'match', name: b.board })) },
 ];
 
-const sources = { local: 'memory', hot: 'hot page', redis: 'Redis', ledger: 'ledger' };
+const sources = { local: 'memory', hot: 'hot page', redis: 'Redis', ledger: 'ledger', final: 'final' };
 
 const most = 50; // rows
 const pause = 250; // ms after the last key until what was typed is searched

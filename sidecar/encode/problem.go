@@ -29,6 +29,7 @@ const (
 	CodeUnknownClass   Code = "unknown_class"        // 404: neither the rooms file nor what is set at run time has such a class
 	CodeUnknownPeriod  Code = "unknown_period"       // 404: the period ended so long ago that its board is not kept
 	CodeNoPeriod       Code = "no_period"            // 404: no season runs, or none has ended; "next_start" has when the next one begins
+	CodeNotKept        Code = "not_kept"             // 404: the final of the board keeps its first places alone, and this is beyond
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones
 	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
@@ -70,6 +71,7 @@ var Codes = [...]CodeInfo{
 	{CodeUnknownClass, 404, "No such class"},
 	{CodeUnknownPeriod, 404, "Period is not kept any more"},
 	{CodeNoPeriod, 404, "No season at that time"},
+	{CodeNotKept, 404, "Place is not kept any more"},
 	{CodeUnknownPath, 404, "No such resource"},
 	{CodeBadMethod, 405, "Method not allowed"},
 	{CodeNotReached, 409, "Board has not reached min_seq"},
@@ -128,6 +130,10 @@ func ProblemOf(err error) *Problem {
 		return &Problem{Code: CodeUnknownState, Detail: err.Error() + "; post the change again with the same order, which applies it once: a duplicate is there"}
 	case errors.Is(err, sidecar.ErrWriteLost):
 		return &Problem{Code: CodeWriteLost, Detail: err.Error() + "; post the change again with the same order, which applies it once"}
+	case errors.Is(err, sidecar.ErrGone):
+		return &Problem{Code: CodeUnknownPeriod, Detail: err.Error()}
+	case errors.Is(err, rankcache.ErrFinalCut):
+		return &Problem{Code: CodeNotKept, Detail: "the result of the board is kept as far as its first places go, and members beyond while the ledger keeps their scores"}
 	case errors.Is(err, rankcache.ErrUnreadable):
 		return &Problem{Code: CodeUnreadable, Detail: err.Error()}
 	case errors.Is(err, sidecar.ErrFault):

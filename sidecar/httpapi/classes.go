@@ -126,7 +126,7 @@ func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *
 	if err != nil {
 		return dst, encode.PeriodProblem(err)
 	}
-	if p.State == rooms.PeriodGone {
+	if p.State == rooms.PeriodGone && !r.class.Ledger { // else there may be a final
 		return dst, &encode.Problem{Code: encode.CodeUnknownPeriod, Detail: r.class.Gone(p.Period).Error()}
 	}
 	r.period = p

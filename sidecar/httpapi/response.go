@@ -31,7 +31,7 @@ var (
 	valueAccept  = []byte("Accept-Encoding")
 	valueShared  = []byte("no-cache") // to be compared with us before each use
 	valuePrivate = []byte("private, no-cache")
-	valueSource  = [...][]byte{rankcache.SourceLocal: []byte("local"), rankcache.SourceHot: []byte("hot"), rankcache.SourceRedis: []byte("redis"), rankcache.SourceLedger: []byte("ledger")}
+	valueSource  = [...][]byte{rankcache.SourceLocal: []byte("local"), rankcache.SourceHot: []byte("hot"), rankcache.SourceRedis: []byte("redis"), rankcache.SourceLedger: []byte("ledger"), rankcache.SourceFinal: []byte("final")}
 )
 
 // responder sends answers and counts them.

@@ -89,7 +89,7 @@ func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *encode.Prob
 	if err != nil {
 		return nil, dimensionProblem(c, a.dims, err)
 	}
-	if period.State == rooms.PeriodGone {
+	if period.State == rooms.PeriodGone && !c.Ledger { // else there may be a final
 		return nil, &encode.Problem{Code: encode.CodeUnknownPeriod, Detail: c.Gone(period.Period).Error()}
 	}
 	f.Board, f.Class = board.ID, live.Class{Name: c.Name(), Period: period.Period, State: period.State}

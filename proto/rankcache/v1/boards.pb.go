@@ -384,7 +384,7 @@ type Page struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The board's id.
 	Board string `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
-	// What answered: local, hot, redis or ledger.
+	// What answered: local, hot, redis, ledger or final.
 	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	// The number of changes applied to the board, 0 if unknown.
 	Seq uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`

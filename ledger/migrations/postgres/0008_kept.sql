@@ -1,0 +1,3 @@
+-- How many rows of rank_final a final has. NULL: of an earlier program, which kept the first 1,000.
+ALTER TABLE rank_final_board ADD COLUMN kept bigint;
+CREATE INDEX IF NOT EXISTS rank_final_board_end ON rank_final_board (end_at, board);
