@@ -173,7 +173,7 @@ func TestClassRefusals(t *testing.T) {
 		{"/v1/classesx", 404, encode.CodeUnknownPath, ""},
 		{"/v1/classes//top?zone=7", 404, encode.CodeUnknownClass, ""},
 		{"/v1/classes/no/top?zone=7", 404, encode.CodeUnknownClass, ""},
-		{"/v1/classes/gift-day/members:batch", 404, encode.CodeUnknownPath, ""},
+		{"/v1/classes/gift-day/members:all", 404, encode.CodeUnknownPath, ""},
 		{"/v1/classes?limit=1", 400, encode.CodeBadArgument, "limit"},
 		{top, 400, encode.CodeBadArgument, "zone"},
 		{top + "?zone=", 400, encode.CodeBadArgument, "zone"},
