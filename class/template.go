@@ -19,7 +19,7 @@ const maxTemplate = 2 * rankcache.MaxBoardLen
 const period = "period"
 
 // reserved are the names that a request's other arguments have.
-var reserved = []string{period, "at", "start", "limit", "order", "me", "profiles", "room", "around", "gap", "trend", "percentile"}
+var reserved = []string{period, "at", "start", "limit", "order", "me", "profiles", "room", "around", "gap", "trend", "percentile", "sort"}
 
 // segment is a piece of a template between two of the signs ":", "." and "_":
 // literal text or a placeholder.

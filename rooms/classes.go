@@ -62,6 +62,19 @@ func (all Classes) Board(id rankcache.BoardID) (class.Board, *Class, bool) {
 	return class.Board{}, nil, false
 }
 
+// Before returns the board of the period before that of a board. The error tells why there is none.
+func (all Classes) Before(id rankcache.BoardID) (class.Board, error) {
+	b, c, ok := all.Board(id)
+	if !ok {
+		return b, fmt.Errorf("board %s is of no class, so that it has no period before", id)
+	}
+	before, err := b.Previous()
+	if err != nil {
+		return before, fmt.Errorf("class %s: %w", c.Name(), err)
+	}
+	return before, nil
+}
+
 // Periodic reports whether a class of the file has periods.
 func (all Classes) Periodic() bool {
 	return slices.ContainsFunc(all, func(c *Class) bool { return c.Calendar().Periodic() })

@@ -44,7 +44,7 @@ func DecodeWithoutNull(data []byte, into any) error { return decode(data, into, 
 var (
 	whole       = json.JoinUnmarshalers(json.UnmarshalFromFunc(readWhole[int]), json.UnmarshalFromFunc(readWhole[int64]))
 	strict      = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(whole, json.UnmarshalFromFunc(refuseNullInList))))
-	withoutNull = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(refuseNull), whole)))
+	withoutNull = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(readTexts), json.UnmarshalFromFunc(refuseNull), whole)))
 )
 
 var (
@@ -71,6 +71,28 @@ func readWhole[T int | int64](from *jsontext.Decoder, n *T) error {
 	}
 	*n = T(v)
 	return nil
+}
+
+// readTexts reads the strings of a list, which would else be half of the time of a batch of 500 members.
+func readTexts(from *jsontext.Decoder, texts *[]string) error {
+	if from.PeekKind() != '[' {
+		return json.SkipFunc
+	}
+	_, err := from.ReadToken()
+	for err == nil && from.PeekKind() == '"' {
+		var text jsontext.Token
+		if text, err = from.ReadToken(); err == nil {
+			*texts = append(*texts, text.String())
+		}
+	}
+	if err == nil && from.PeekKind() != ']' { // no string: the error is that of any other value
+		var text string
+		err = json.UnmarshalDecode(from, &text)
+	}
+	if err == nil {
+		_, err = from.ReadToken()
+	}
+	return err
 }
 
 func refuseNull(from *jsontext.Decoder, _ any) error {

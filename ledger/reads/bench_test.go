@@ -43,6 +43,15 @@ func BenchmarkReads(b *testing.B) {
 				must(b, rankcache.One(b.Context(), client, rankcache.Query{Board: "bench", Limit: 50}).Err)
 			}
 		})
+		friends := rankcache.Query{Board: "bench", Mode: rankcache.Competition}
+		for range rankcache.MaxTop {
+			friends.Members = append(friends.Members, fmt.Sprint("m", rand.IntN(members)))
+		}
+		b.Run(kind+"/friends", func(b *testing.B) {
+			for b.Loop() {
+				must(b, rankcache.One(b.Context(), client, friends).Err)
+			}
+		})
 		b.Run(kind+"/middle", func(b *testing.B) {
 			for b.Loop() {
 				must(b, rankcache.One(b.Context(), client, rankcache.Query{Board: "bench", Members: []string{fmt.Sprint("m", members/2)}}).Err)

@@ -140,6 +140,9 @@ func fill(ranks *ledger.Ranks, q *Read, a *Answer) (err error) {
 			}
 		}
 	}
+	if len(q.Members) > fewMembers {
+		return fillMany(ranks, q, a)
+	}
 	for _, member := range q.Members {
 		own, err := ownOf(ranks, q, member)
 		if err != nil {
@@ -148,6 +151,26 @@ func fill(ranks *ledger.Ranks, q *Read, a *Answer) (err error) {
 		a.Own = append(a.Own, own)
 	}
 	return nil
+}
+
+// fewMembers is up to how many members their ranks are counted one by one.
+const fewMembers = 8
+
+// fillMany adds many members, without what stands next to them.
+func fillMany(ranks *ledger.Ranks, q *Read, a *Answer) error {
+	found, err := ranks.OfAll(q.Members)
+	for _, member := range q.Members {
+		p, there := found[member]
+		own := Own{Row: Row{Member: member}}
+		if there {
+			own.Row, own.Rank = rowOf(p.Row), p.Rank
+		}
+		if q.Ranked {
+			own.Ahead = p.Ahead
+		}
+		a.Own = append(a.Own, own)
+	}
+	return err
 }
 
 func rowsOf(ranks *ledger.Ranks, start, limit int) ([]Row, error) {

@@ -148,9 +148,18 @@ func (b *board) compare(r *rand.Rand, i int) {
 	q := rankcache.Query{Board: b.Board, Order: order, Start: r.IntN(70), Limit: r.IntN(20), Members: []string{memberOf(r)}, Around: max(2*r.IntN(6)-1, 0), Gap: r.IntN(2) == 0,
 		Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
 	several := rankcache.Query{Board: b.Board, Order: order, Members: []string{q.Members[0], "nobody", memberOf(r)}}
+	many := rankcache.Query{Board: b.Board, Order: order, Mode: rankcache.RankMode(i / 2 % 2), Form: q.Form}
+	most := 10
+	if i%50 == 0 {
+		most = rankcache.MaxTop
+	}
+	for range most {
+		many.Members = append(many.Members, memberOf(r))
+	}
+	many.Members[7] = "nobody"
 	ranked := several
 	ranked.Mode, ranked.Form = rankcache.Competition, q.Form
-	qs := []rankcache.Query{q, several, ranked,
+	qs := []rankcache.Query{q, several, ranked, many,
 		{Board: b.Board, Order: order, Members: q.Members, Around: 7}, {Board: b.Board, Order: order, Start: q.Start, Limit: q.Limit + 1}}
 	unstamped := cmp.Options{cmpopts.IgnoreFields(rankcache.Stamp{}, "State", "At"), cmpopts.IgnoreFields(rankcache.Answer{}, "Source", "CurrentAt", "Kept"), cmpopts.IgnoreFields(rankcache.Own{}, "Source"),
 		cmpopts.EquateEmpty(), cmpopts.EquateErrors()}

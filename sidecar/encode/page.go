@@ -93,7 +93,38 @@ func AppendMembers(dst []byte, a *rankcache.Answer, s *Show, j *Joined) []byte {
 		}
 		dst = append(AppendProfile(s.appendOwn(append(dst, '{'), &a.Own[i]), j, i), '}')
 	}
-	return append(appendMissing(append(dst, ']'), j), '}')
+	return append(s.appendTrendError(appendMissing(append(dst, ']'), j)), '}')
+}
+
+// AppendPlaces is AppendMembers for rows of a list by rank, with the caller if it was asked for: the
+// profile of row i is that of place i, and behind them comes the caller's.
+func AppendPlaces(dst []byte, a *rankcache.Answer, rows, me []rankcache.Place, s *Show, j *Joined) []byte {
+	dst = append(dst, `,"members":[`...)
+	for i := range rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(AppendProfile(s.appendListed(dst, a, rows[i]), j, i), '}')
+	}
+	dst = append(dst, ']')
+	if len(me) > 0 {
+		if dst = append(dst, `,"me":`...); me[0].Place == 0 {
+			dst = append(dst, "null"...)
+		} else {
+			dst = append(AppendProfile(s.appendListed(dst, a, me[0]), j, len(rows)), '}')
+		}
+	}
+	return append(s.appendTrendError(appendMissing(dst, j)), '}')
+}
+
+// appendListed appends the fields of a member, and its place in a list.
+func (s *Show) appendListed(dst []byte, a *rankcache.Answer, p rankcache.Place) []byte {
+	if dst = append(dst, `{"place":`...); p.Place == 0 {
+		dst = append(dst, "null"...)
+	} else {
+		dst = strconv.AppendInt(dst, int64(p.Place), 10)
+	}
+	return s.appendOwn(append(dst, ','), &a.Own[p.At])
 }
 
 // AppendMe appends the caller behind a page that lost its closing brace, with a seq of its own,

@@ -18,6 +18,8 @@ const defaultLimit = 50
 // args are the query arguments of one request that are not of its query.
 type args struct {
 	profiles, trend bool
+	byRank          bool   // members are listed best first
+	rows            int    // the most of them; 0: all
 	name, at        string // of the class and of its period, as they are in the request
 	seen            [argCount]bool
 }
@@ -41,22 +43,24 @@ const (
 	argPercentile
 	argTrend
 	argAt
+	argSort
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "trend", "at"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "trend", "at", "sort"}
 
 // argsOf is which arguments a route takes, beside the dimensions of a class.
 var argsOf = [routes][argCount]bool{
 	routeTop: topArgs, routeMember: memberArgs, routeClassTop: withAt(topArgs), routeClassMember: withAt(memberArgs),
-	routeBatch: {argOrder: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true,
-		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
+	routeBatch: batchArgs, routeClassBatch: withAt(batchArgs),
 }
 
 var (
 	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true, argTrend: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
 	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true, argRankMode: true, argPercentile: true, argTrend: true,
+		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
+	batchArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true, argTrend: true, argSort: true, argLimit: true, argMe: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
 )
 
@@ -87,10 +91,14 @@ func (c *call) parseArgs(query []byte) *encode.Problem {
 	return c.checkMe()
 }
 
-// checkMe refuses around and gap without me.
+// checkMe refuses around and gap without me, and what is of a sorted list without one.
 func (c *call) checkMe() *encode.Problem {
-	const detail = "is of the member that me names: want me, too"
+	const detail, sorted = "is of the member that me names: want me, too", "is of a list by rank: want sort=rank, too"
 	switch q := c.query(); {
+	case c.route.batch() && !c.args.byRank && c.args.rows > 0:
+		return encode.BadArgument("limit", sorted)
+	case c.route.batch() && !c.args.byRank && len(q.Members) > 0:
+		return encode.BadArgument("me", sorted)
 	case !c.route.page() || len(q.Members) > 0:
 		return nil
 	case q.Gap:
@@ -137,6 +145,9 @@ func (c *call) setArg(arg int, value string) *encode.Problem {
 	case argStart:
 		return setNumber(&q.Start, "start", value, 0, rankcache.MaxStart)
 	case argLimit:
+		if c.route.batch() {
+			return setNumber(&c.args.rows, "limit", value, 1, rankcache.MaxTop)
+		}
 		return setNumber(&q.Limit, "limit", value, 1, c.rowLimit(rankcache.MaxTop))
 	case argAround:
 		n := 0
@@ -155,8 +166,14 @@ func (c *call) setArg(arg int, value string) *encode.Problem {
 		return setWord(value, "gap", "0", "1", func(on bool) { q.Gap = on })
 	case argPercentile:
 		return setWord(value, "percentile", "0", "1", func(on bool) { q.Percentile = on })
+	case argSort:
+		c.args.byRank = value == "rank"
+		if !c.args.byRank {
+			return encode.BadArgument("sort", fmt.Sprintf("is %.40q: want rank", value))
+		}
+		return nil
 	case argTrend:
-		return c.setTrend(value)
+		return setWord(value, "trend", "0", "1", func(on bool) { c.args.trend = on })
 	case argRankMode:
 		return c.setRankMode(value)
 	case argRoom:
@@ -174,14 +191,6 @@ func (c *call) setArg(arg int, value string) *encode.Problem {
 		return encode.BadArgument("me", err.Error())
 	}
 	return nil
-}
-
-func (c *call) setTrend(value string) *encode.Problem {
-	p := setWord(value, "trend", "0", "1", func(on bool) { c.args.trend = on })
-	if p == nil && c.args.trend && c.class == nil {
-		return noTrend("a board id has no period before: read the board by its class")
-	}
-	return p
 }
 
 func (c *call) setRankMode(text string) *encode.Problem {

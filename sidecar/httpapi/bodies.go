@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"rankcache"
@@ -19,6 +20,17 @@ func parseBatch(data []byte) ([]string, *encode.Problem) {
 		return nil, encode.BadArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
 	}
 	return req.Members, checkBatch(req.Members)
+}
+
+// list reads the members of a batch, with the caller among them.
+func (c *call) list(data []byte) *encode.Problem {
+	members, p := parseBatch(data)
+	if me := c.member[0]; p == nil && me != "" && !slices.Contains(members, me) {
+		members = append(members, me)
+		p = checkBatch(members)
+	}
+	c.query().Members = members
+	return p
 }
 
 func checkBatch(members []string) *encode.Problem {
@@ -44,6 +56,7 @@ type boardBody struct {
 	Around   *int    `json:"around"`
 	Gap      bool    `json:"gap"`
 	Profiles bool    `json:"profiles"`
+	Trend    bool    `json:"trend"`
 
 	RankMode   *string `json:"rank_mode"`
 	Percentile bool    `json:"percentile"`
@@ -67,16 +80,21 @@ func parseBoards(data []byte) ([]call, *encode.Problem) {
 	calls := make([]call, len(req.Boards))
 	for i := range req.Boards {
 		if p := req.Boards[i].fill(&calls[i]); p != nil {
-			p.Detail = fmt.Sprintf("boards[%d]: %s", i, p.Detail)
-			return nil, p
+			return nil, inBoard(p, i)
 		}
 	}
 	return calls, nil
 }
 
+// inBoard tells which board of a batch a problem is of.
+func inBoard(p *encode.Problem, i int) *encode.Problem {
+	p.Detail = fmt.Sprintf("boards[%d]: %s", i, p.Detail)
+	return p
+}
+
 // fill makes c the call that a GET of the page would be.
 func (b *boardBody) fill(c *call) *encode.Problem {
-	*c = call{route: routeTop, args: args{profiles: b.Profiles}}
+	*c = call{route: routeTop, args: args{profiles: b.Profiles, trend: b.Trend}}
 	*c.query() = rankcache.Query{Board: rankcache.BoardID(b.Board), Limit: defaultLimit, Gap: b.Gap, Percentile: b.Percentile}
 	if err := c.query().Board.Check(); err != nil {
 		return encode.BadArgument("board", err.Error())

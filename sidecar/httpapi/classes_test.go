@@ -173,7 +173,7 @@ func TestClassRefusals(t *testing.T) {
 		{"/v1/classesx", 404, encode.CodeUnknownPath, ""},
 		{"/v1/classes//top?zone=7", 404, encode.CodeUnknownClass, ""},
 		{"/v1/classes/no/top?zone=7", 404, encode.CodeUnknownClass, ""},
-		{"/v1/classes/gift-day/members:batch", 404, encode.CodeUnknownPath, ""},
+		{"/v1/classes/gift-day/members:all", 404, encode.CodeUnknownPath, ""},
 		{"/v1/classes?limit=1", 400, encode.CodeBadArgument, "limit"},
 		{top, 400, encode.CodeBadArgument, "zone"},
 		{top + "?zone=", 400, encode.CodeBadArgument, "zone"},
@@ -362,8 +362,8 @@ func TestClassLimits(t *testing.T) {
 	s := newClassEnv(t).start(t)
 	const half = "/v1/classes/gift-half-hour"
 	for _, l := range []dataLimit{
-		{"at", "GET", half + "/top?zone=7&at=%s", "previous", "last"},
-		{"tag", "GET", half + "/top?zone=7&at=%s", "20261122-34", "20261122-34x"},
+		{"at", "GET", half + "/top?zone=7&at=%s", "previous", "la_t"},
+		{"tag", "GET", half + "/top?zone=7&at=%s", "20261122-34", "20261122_34"},
 		{"time", "GET", half + "/top?zone=7&at=%s", "2026-11-22T09:20:00.123Z", "2026-11-22 09:20:00"},
 		{"zone of a time", "GET", half + "/members/m000001?zone=7&at=%s", "2026-11-22T09:20:00-00:30", "2026-11-22T09:20:00"},
 		{"limit", "GET", half + "/top?zone=7&limit=%s", "1", "0"},

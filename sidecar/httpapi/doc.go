@@ -22,7 +22,7 @@
 //
 // and leaves by clientConn.Write (conn.go), which sets the date. A kept page costs neither a lock nor an allocation: strings of
 // the request share its memory until it has been answered. Several pages are several
-// queries of one read; trend.go reads the ranks in the period before by another; bodies.go
+// queries of one read; the ranks in the period before are read by another; bodies.go
 // parses what is posted.
 //
 // selftest.go checks at construction that fasthttp behaves as the request cache relies on;

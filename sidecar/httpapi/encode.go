@@ -94,12 +94,42 @@ func (s *encoder) appendMe(dst []byte, c *call, a *rankcache.Answer) []byte {
 
 // appendMembers appends an answer about members alone.
 func (s *encoder) appendMembers(dst []byte, c *call, a *rankcache.Answer) []byte {
-	j, show := s.joinOwn(c, a), encode.ShowOf(c.query(), a, s.pageTrend(c, a))
+	show := encode.ShowOf(c.query(), a, s.pageTrend(c, a))
 	dst = s.appendHead(dst, c.query(), a)
-	if c.route == routeBatch {
-		return encode.AppendMembers(dst, a, &show, &j)
+	switch {
+	case c.args.byRank:
+		dst = s.appendPlaces(dst, c, a, &show)
+	case c.route.batch():
+		j := s.joinOwn(c, a)
+		dst = encode.AppendMembers(dst, a, &show, &j)
+	default:
+		j := s.joinOwn(c, a)
+		dst = encode.AppendMember(dst, c.query(), &a.Own[0], &show, &j)
 	}
-	return c.appendClass(encode.AppendMember(dst, c.query(), &a.Own[0], &show, &j), a.Life)
+	return c.appendClass(dst, a.Life)
+}
+
+// appendPlaces appends the members best first, as many as are wanted, and the caller.
+func (s *encoder) appendPlaces(dst []byte, c *call, a *rankcache.Answer, show *encode.Show) []byte {
+	rows := a.Places(c.query().Mode)
+	me := slices.IndexFunc(rows, func(p rankcache.Place) bool { return a.Own[p.At].Member == c.member[0] })
+	shown := rows
+	if c.args.rows > 0 {
+		shown = rows[:min(c.args.rows, len(rows))]
+	}
+	var own []rankcache.Place
+	if me >= 0 && c.member[0] != "" {
+		own = rows[me : me+1]
+	}
+	var j encode.Joined
+	if c.args.profiles {
+		var members []string
+		for _, p := range slices.Concat(shown, own) {
+			members = append(members, a.Own[p.At].Member)
+		}
+		j = s.load(members)
+	}
+	return encode.AppendPlaces(dst, a, shown, own, show, &j)
 }
 
 // appendBoard appends one answer of a batch, with what a single one has in headers.

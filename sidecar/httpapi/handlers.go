@@ -37,6 +37,10 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 		if p := c.nameBoard(s.cfg.Now()); p != nil {
 			return p
 		}
+	} else if c.args.trend {
+		if p := s.findBefore(c); p != nil {
+			return p
+		}
 	}
 	if c.args.profiles && s.reader.Profiles() == nil {
 		return noProfileSource()
@@ -45,9 +49,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	switch c.route {
 	case routeTop, routeClassTop, routeMember, routeClassMember:
 		return s.read(ctx, c)
-	case routeBatch:
-		var p *encode.Problem
-		if c.query().Members, p = parseBatch(ctx.PostBody()); p != nil {
+	case routeBatch, routeClassBatch:
+		if p := c.list(ctx.PostBody()); p != nil {
 			return p
 		}
 		return s.read(ctx, c)
@@ -59,6 +62,16 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 		return s.listClasses(ctx, c)
 	}
 	return s.profiles(ctx, c)
+}
+
+// findBefore finds the board of the period before that of a board that is named by its id.
+func (s *Server) findBefore(c *call) *encode.Problem {
+	before, err := s.classes.inForce().file.Before(c.query().Board)
+	if err != nil {
+		return encode.BadArgument("trend", err.Error())
+	}
+	c.before = &periodBefore{board: before.ID, now: s.cfg.Now()}
+	return nil
 }
 
 func noProfileSource() *encode.Problem {
@@ -91,7 +104,7 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	for i := range a.Own {
 		if own := &a.Own[i]; own.Err != nil {
 			return s.problemOf(own.Err)
-		} else if !own.Found() && c.route != routeBatch {
+		} else if !own.Found() && !c.route.batch() {
 			return &encode.Problem{Code: encode.CodeUnknownMember}
 		}
 	}
@@ -130,6 +143,11 @@ func (s *Server) boards(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	}
 	qs, as, profiles := make([]rankcache.Query, len(calls)), make([]rankcache.Answer, len(calls)), false
 	for i := range calls {
+		if calls[i].ctx = c.ctx; calls[i].args.trend {
+			if p := s.findBefore(&calls[i]); p != nil {
+				return inBoard(p, i)
+			}
+		}
 		qs[i] = *calls[i].query()
 		profiles = profiles || calls[i].args.profiles
 	}

@@ -41,6 +41,7 @@ var operationOf = map[route]string{
 	routeClasses:     "GET /v1/classes",
 	routeClassTop:    "GET /v1/classes/{class}/top",
 	routeClassMember: "GET /v1/classes/{class}/members/{member}",
+	routeClassBatch:  "POST /v1/classes/{class}/members:batch",
 	routeBoards:      "POST /v1/boards:batch",
 }
 

@@ -96,23 +96,27 @@ const (
 	routeClasses
 	routeClassTop
 	routeClassMember
+	routeClassBatch
 	routeCompat
 	routes
 )
 
 func (r route) String() string {
 	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi", "boards_batch",
-		"classes", "class_top", "class_member", "compat"}[r]
+		"classes", "class_top", "class_member", "class_members_batch", "compat"}[r]
 }
 
 // post reports whether the route takes POST; all others by GET or HEAD.
-func (r route) post() bool { return r == routeBatch || r == routeProfiles || r == routeBoards }
+func (r route) post() bool { return r.batch() || r == routeProfiles || r == routeBoards }
+
+// batch reports whether the route answers a list of members.
+func (r route) batch() bool { return r == routeBatch || r == routeClassBatch }
 
 // page reports whether the route answers a page of a board.
 func (r route) page() bool { return r == routeTop || r == routeClassTop }
 
 // byClass reports whether the route names the board by its class.
-func (r route) byClass() bool { return r == routeClassTop || r == routeClassMember }
+func (r route) byClass() bool { return r >= routeClassTop && r <= routeClassBatch }
 
 // parsePath fills the call from the raw path: segments are split before they are
 // decoded, so that a member id may hold an encoded slash.
@@ -185,9 +189,8 @@ func (c *call) classRoute(rest []byte) *encode.Problem {
 		c.route = routeClassTop
 	case routeMember:
 		c.route = routeClassMember
-	default:
-		c.route = routeNone
-		return unknownPath()
+	case routeBatch:
+		c.route = routeClassBatch
 	}
 	if c.args.name, ok = c.decode(name, false); !ok {
 		return encode.BadArgument("class", "want the name of a class")
@@ -198,7 +201,7 @@ func (c *call) classRoute(rest []byte) *encode.Problem {
 func unknownPath() *encode.Problem {
 	return &encode.Problem{Code: encode.CodeUnknownPath, Detail: "want /v1/boards/{board}/top, " +
 		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/members:batch, /v1/boards:batch, " +
-		"/v1/classes, /v1/classes/{class}/top, /v1/classes/{class}/members/{member}, " +
+		"/v1/classes, /v1/classes/{class}/top, /v1/classes/{class}/members/{member}, /v1/classes/{class}/members:batch, " +
 		"/v1/profiles/{member}, /v1/profiles:batch or /openapi.yaml"}
 }
 

@@ -122,16 +122,45 @@ func TestTrendWithoutRedis(t *testing.T) {
 	}
 }
 
+// TestTrendByBoard is that of the class whose board it is: the same ranks, which are kept once.
+func TestTrendByBoard(t *testing.T) {
+	env, s := trendEnv(t)
+	const board = "/v1/boards/gift:7:20261122-35"
+	for _, c := range []struct{ method, path, body, want string }{
+		{"GET", board + "/top?limit=4&trend=1&me=m000001&around=1", "", ":1 1:2 2:3 3:null 1:2 :1 1:2 2:3"},
+		{"GET", board + "/top?limit=4&trend=1", "", ":1 1:2 2:3 3:null"},
+		{"GET", board + "/top?limit=2", "", ""},
+		{"GET", board + "/top?limit=2&trend=1&rank_mode=competition", "", ":1 1:2"},
+		{"GET", board + "/members/m000002?trend=1", "", "2:3"},
+		{"POST", board + "/members:batch?trend=1&sort=rank", `{"members":["m000002","m000009","m000000"]}`, ":1 2:3 9:null"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"gift:7:20261122-35","limit":2,"trend":true,"me":"m000002"},{"board":"gift:7:20261122-35","limit":1},{"board":"gift:7:20261122-34","limit":1,"trend":true}]}`, ":1 1:2 2:3 :1"},
+	} {
+		a := s.do(t, c.method, c.path, c.body)
+		if got := ranksBefore(a.body); a.status != 200 || got != c.want {
+			t.Errorf("%s %s: %d %q, want %q\n%s", c.path, c.body, a.status, got, c.want, a.body)
+		}
+	}
+	env.Origin.Calls.Store(0)
+	if a := s.do(t, "GET", halfHour+"/top?zone=7&limit=4&trend=1", ""); ranksBefore(a.body) != ":1 1:2 2:3 3:null" || env.Origin.Calls.Load() != 0 {
+		t.Errorf("by class, after %d calls: %s", env.Origin.Calls.Load(), a.body)
+	}
+	for body, want := range map[string]string{`{"boards":[{"board":"local"},{"board":"local","trend":true}]}`: "boards[1]: board local is of no class", `{"boards":[{"board":"local","trend":1}]}`: "trend"} {
+		if a := s.do(t, "POST", "/v1/boards:batch", body); a.status != 400 || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s", body, a.status, a.body)
+		}
+	}
+}
+
 // TestTrendRefusals: what has no period before has no trend.
 func TestTrendRefusals(t *testing.T) {
 	_, s := trendEnv(t)
 	for path, status := range map[string]int{
-		"/v1/boards/gift:7:20261122-35/top?trend=1":             422,
-		"/v1/boards/gift:7:20261122-35/top?trend=0":             200,
-		"/v1/boards/gift:7:20261122-35/members/m000001?trend=1": 422,
-		"/v1/classes/fans/top?app=7&host=88&trend=1":            422,
-		halfHour + "/top?zone=7&trend=2":                        400,
-		halfHour + "/top?zone=7&trend=1&trend=1":                400,
+		"/v1/boards/gift:7:20261122-35/top?trend=0":    200,
+		"/v1/boards/local/top?trend=1":                 400,
+		"/v1/boards/fans:7:88/members/m000001?trend=1": 400,
+		"/v1/classes/fans/top?app=7&host=88&trend=1":   422,
+		halfHour + "/top?zone=7&trend=2":               400,
+		halfHour + "/top?zone=7&trend=1&trend=1":       400,
 	} {
 		a := s.do(t, "GET", path, "")
 		if a.status != status || status == 422 && !strings.Contains(a.body, `"code":"trend_refused"`) {

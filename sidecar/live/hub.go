@@ -43,8 +43,9 @@ type Config struct {
 	// Poll is how often a publisher reads what no signal tells of: other profiles, another
 	// tier, and boards that Redis answers.
 	Poll      time.Duration
-	Heartbeat time.Duration // between two [Age] events
-	Drain     time.Duration // how long the process still answers after [Hub.Drain]
+	Heartbeat time.Duration    // between two [Age] events
+	Drain     time.Duration    // how long the process still answers after [Hub.Drain]
+	Now       func() time.Time // by which boards of a period before are asked again; nil: time.Now
 }
 
 // Key is what subscribers have in common that share a publisher.
@@ -55,6 +56,14 @@ type Key struct {
 	Limit    int
 	Profiles bool
 	Class    Class // zero: the board is named by its id
+	Before   Before
+}
+
+// Before is the board of the period before, whose ranks the rows have once it is closed. Its zero
+// value is that of pages without a trend.
+type Before struct {
+	Board rankcache.BoardID
+	Tag   string // of its period
 }
 
 // Class is what pages tell of the class that names the board.
@@ -86,6 +95,9 @@ func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error)
 	cfg.Interval, cfg.Streams = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams)
 	cfg.Poll, cfg.Heartbeat = cmp.Or(cfg.Poll, DefaultPoll), cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
 	h := &Hub{cfg: cfg, reader: r, publishers: make(map[Key]*publisher), byBoard: make(map[rankcache.BoardID][]*publisher)}
+	if h.cfg.Now == nil {
+		h.cfg.Now = time.Now
+	}
 	h.life, h.endLife = context.WithCancel(context.Background())
 	var err error
 	h.metrics, err = newMetrics(h, reg)

@@ -261,16 +261,35 @@ func (p *publisher) notSmall() {
 
 // update publishes a version of what was read, unless clients would see no difference.
 func (p *publisher) update(ctx context.Context, a *rankcache.Answer) {
-	profiles := p.join(ctx, a.Entries)
+	profiles, trend := p.join(ctx, a.Entries), p.trend(ctx, a)
 	newest := p.state.Load().version
-	v := p.newVersion(newest, a, profiles)
-	p.fresh = profiles.Fresh
+	v := p.newVersion(newest, a, profiles, trend)
+	if p.fresh = profiles.Fresh; trend == nil && p.key.Before.Board != "" {
+		p.fresh = func() bool { return false } // it is looked for at each poll
+	}
 	p.currentAt.Store(&a.CurrentAt)
 	if newest == nil || !v.equal(newest) {
 		p.pausedUntil = time.Now().Add(p.hub.cfg.Interval)
 		p.hub.metrics.versions.Inc()
 		p.publish(state{version: v})
 	}
+}
+
+// trend returns the ranks of the rows' members in the period before, nil while they may still change
+// or can't be read, or if the key has none.
+func (p *publisher) trend(ctx context.Context, a *rankcache.Answer) *encode.Trend {
+	if p.key.Before.Board == "" || len(a.Entries) == 0 {
+		return nil
+	}
+	q := rankcache.Query{Board: p.key.Before.Board, Room: p.key.Room, Order: p.key.Order, Uncounted: true, RanksOnly: true}
+	for i := range a.Entries {
+		q.Members = append(q.Members, a.Entries[i].Member)
+	}
+	ranks, until, err := p.hub.reader.FormerRanks(ctx, &q, p.hub.cfg.Now())
+	if err != nil || !until.IsZero() {
+		return nil
+	}
+	return &encode.Trend{Ranks: ranks}
 }
 
 // join returns the profiles of the rows, if the key has them.

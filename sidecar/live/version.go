@@ -8,6 +8,7 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar/encode"
+	"rankcache/wire"
 )
 
 // Row is one row of a page. It is shared by the versions that have it in the same place, and
@@ -15,6 +16,7 @@ import (
 type Row struct {
 	Member  string
 	Score   float64 // as it is shown
+	Before  int     // the rank in the period before; 0: it was not on that board, -1: not known
 	JSON    []byte  // the row's object
 	profile int     // where in it the profile begins; 0: none was asked for
 	since   uint64  // the version that brought it
@@ -53,6 +55,8 @@ type Meta struct {
 	At              time.Time // of publication
 	Life            rankcache.Life
 	ProfilesMissing int // how many profiles may still come
+	// Trend is the tag of the period whose ranks the rows have; "": there are none.
+	Trend string
 }
 
 // encoding is a version as a server-sent event, from a version that is known to the client.
@@ -63,7 +67,7 @@ type encoding struct {
 }
 
 // newVersion encodes what was read and is not in old, which may be nil.
-func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joined) *version {
+func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joined, trend *encode.Trend) *version {
 	v := &version{publisher: p, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), form: a.Form,
 		Meta: Meta{Key: &p.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
@@ -71,6 +75,9 @@ func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joine
 		if v.Source != old.Source || v.State.Run != old.State.Run || v.State.Seq < old.State.Seq || v.form != old.form {
 			v.since = v.n
 		}
+	}
+	if trend != nil {
+		v.Trend = p.key.Before.Tag
 	}
 	missing := -1
 	if p.key.Profiles {
@@ -83,7 +90,7 @@ func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joine
 				profile = []byte("null")
 			}
 		}
-		v.setRow(old, i, &a.Entries[i], profile)
+		v.setRow(old, i, &a.Entries[i], trend, profile)
 		v.length += len(v.rows[i].JSON) + 1
 	}
 	var room [256]byte
@@ -93,16 +100,19 @@ func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joine
 }
 
 // setRow sets the row i: that of old if it is the same.
-func (v *version) setRow(old *version, i int, e *rankcache.Entry, profile []byte) {
-	score := v.form.Shown(e.Score)
+func (v *version) setRow(old *version, i int, e *rankcache.Entry, trend *encode.Trend, profile []byte) {
+	score, before := v.form.Shown(e.Score), -1
+	if trend != nil {
+		before = trend.Ranks[e.Member]
+	}
 	if old != nil && i < len(old.rows) && old.form == v.form {
-		if r := old.rows[i]; r.Score == score && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
+		if r := old.rows[i]; r.Score == score && r.Before == before && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
 			v.rows[i] = r
 			return
 		}
 	}
-	scratch := encode.AppendRow(v.publisher.scratch[:0], i+1, e, v.form, profile != nil, profile)
-	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: bytes.Clone(scratch), since: v.n}
+	scratch := encode.AppendRow(v.publisher.scratch[:0], i+1, e, v.form, trend, profile != nil, profile)
+	r := &Row{Member: strings.Clone(e.Member), Score: score, Before: before, JSON: bytes.Clone(scratch), since: v.n}
 	v.publisher.scratch = scratch
 	if profile != nil {
 		r.profile = len(r.JSON) - 1 - len(profile)
@@ -114,6 +124,11 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, profile []byte
 // class if it names the board, as there.
 func (v *version) appendMore(tail []byte) []byte {
 	tail = appendNumber(append(tail[:len(tail)-1], `,"run":`...), v.State.Run)
+	if v.Trend != "" {
+		tail = wire.AppendString(append(tail, `,"trend":`...), v.Trend)
+	} else if v.publisher.key.Before.Board != "" {
+		tail = append(tail, `,"trend":null`...)
+	}
 	if class := &v.publisher.key.Class; class.Name != "" {
 		tail = append(tail, encode.ClassTail(class.Name, class.Period, class.State)...)
 		return append(append(tail, class.State.Locked(v.Life).String()...), `"}`...)
@@ -128,7 +143,7 @@ func (v *version) isOf(a *rankcache.Answer) bool {
 
 // equal reports whether clients would see no difference, the time of the answer aside.
 func (v *version) equal(old *version) bool {
-	if v.since != old.since || v.State != old.State || v.Members != old.Members || v.Life != old.Life || v.ProfilesMissing != old.ProfilesMissing || len(v.rows) != len(old.rows) {
+	if v.since != old.since || v.State != old.State || v.Members != old.Members || v.Life != old.Life || v.ProfilesMissing != old.ProfilesMissing || v.Trend != old.Trend || len(v.rows) != len(old.rows) {
 		return false
 	}
 	for i := range v.rows {

@@ -28,11 +28,19 @@ type address struct {
 	order    rankcache.Direction
 	limit    int
 	profiles bool
+	show
+}
+
+// show is what rows show beside rank and score.
+type show struct {
+	mode              rankcache.RankMode
+	percentile, trend bool
 }
 
 // found is the board that an address names at one time.
 type found struct {
 	live.Key
+	show
 	lasts time.Duration // until the address names another board, or another state of it is told; 0: for ever
 }
 
@@ -41,7 +49,7 @@ type boardFinder struct{ *Server }
 
 // find returns the board of the address. A limit of 0 is the default.
 func (s boardFinder) find(a *address) (found, *encode.Problem) {
-	f := found{Key: live.Key{Board: a.board, Room: a.room, Order: a.order, Limit: a.limit, Profiles: a.profiles}}
+	f := found{Key: live.Key{Board: a.board, Room: a.room, Order: a.order, Limit: a.limit, Profiles: a.profiles}, show: a.show}
 	most := rankcache.MaxTop
 	if a.class != "" {
 		c, p := s.findClass(a, &f)
@@ -72,7 +80,23 @@ func (s boardFinder) find(a *address) (found, *encode.Problem) {
 	}
 	_, form := s.reader.Tiers().Of(f.Board, f.Room)
 	f.Order = form.Named(a.order)
-	return f, nil
+	return f, s.findBefore(a, &f)
+}
+
+// findBefore finds the board of the period before, if a trend is asked for.
+func (s boardFinder) findBefore(a *address, f *found) *encode.Problem {
+	if !a.trend {
+		return nil
+	}
+	before, err := s.cfg.Classes().Before(f.Board)
+	switch {
+	case err != nil && a.class != "":
+		return &encode.Problem{Code: encode.CodeTrend, Detail: err.Error()}
+	case err != nil:
+		return encode.BadArgument("trend", err.Error())
+	}
+	f.Before = live.Before{Board: before.ID, Tag: before.Period.Tag}
+	return nil
 }
 
 func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *encode.Problem) {
@@ -119,5 +143,5 @@ func dimensionProblem(c *rooms.Class, dims map[string]string, err error) *encode
 
 // query returns how the board is read, without rows and members.
 func (f *found) query() rankcache.Query {
-	return rankcache.Query{Board: f.Board, Room: f.Room, Order: f.Order}
+	return rankcache.Query{Board: f.Board, Room: f.Room, Order: f.Order, Mode: f.mode, Percentile: f.percentile}
 }

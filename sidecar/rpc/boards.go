@@ -9,7 +9,6 @@ import (
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
-	"google.golang.org/protobuf/proto"
 
 	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
@@ -63,8 +62,9 @@ func (s services) recovered(_ context.Context, spec connect.Spec, _ http.Header,
 	return errorOf(&encode.Problem{Code: encode.CodeInternal})
 }
 
-func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool) address {
-	to := address{board: rankcache.BoardID(a.GetBoard()), class: a.GetClass(), dims: a.GetDimensions(), at: a.GetAt(), room: a.GetRoom(), limit: int(limit), profiles: profiles}
+func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool, shown *v1.Show) address {
+	to := address{board: rankcache.BoardID(a.GetBoard()), class: a.GetClass(), dims: a.GetDimensions(), at: a.GetAt(), room: a.GetRoom(), limit: int(limit), profiles: profiles,
+		show: show{mode: modeOf[shown.GetRankMode()], percentile: shown.GetPercentile(), trend: shown.GetTrend()}}
 	switch order {
 	case v1.Direction_DIRECTION_ASCENDING:
 		to.order = rankcache.LowestFirst
@@ -74,10 +74,17 @@ func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool) ad
 	return to
 }
 
+// modeOf are the modes that there are.
+var modeOf = map[v1.RankMode]rankcache.RankMode{v1.RankMode_RANK_MODE_UNSPECIFIED: rankcache.Ordinal, v1.RankMode_RANK_MODE_ORDINAL: rankcache.Ordinal,
+	v1.RankMode_RANK_MODE_COMPETITION: rankcache.Competition, v1.RankMode_RANK_MODE_DENSE: rankcache.Dense}
+
 // locate returns the board of a request.
-func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profiles bool) (found, *encode.Problem) {
-	to := addressOf(a, order, limit, profiles)
+func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profiles bool, shown *v1.Show) (found, *encode.Problem) {
+	to := addressOf(a, order, limit, profiles, shown)
+	_, known := modeOf[shown.GetRankMode()]
 	switch {
+	case !known:
+		return found{}, encode.BadArgument("rank_mode", "want RANK_MODE_ORDINAL, RANK_MODE_COMPETITION or RANK_MODE_DENSE")
 	case order < 0 || order > v1.Direction_DIRECTION_ASCENDING:
 		return found{}, encode.BadArgument("order", "want DIRECTION_DESCENDING or DIRECTION_ASCENDING")
 	case to.board != "" && to.class != "":
@@ -108,7 +115,7 @@ func bound(q *rankcache.Query, b *v1.Bounds) *encode.Problem {
 }
 
 func (s services) getTop(ctx context.Context, r *v1.GetTopRequest) (*v1.GetTopResponse, error) {
-	f, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles)
+	f, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles, r.Show)
 	if p != nil {
 		return nil, errorOf(p)
 	}
@@ -121,11 +128,11 @@ func (s services) getTop(ctx context.Context, r *v1.GetTopRequest) (*v1.GetTopRe
 	if a.Err != nil {
 		return nil, errorOf(encode.ProblemOf(a.Err))
 	}
-	return s.topOf(&f, &a), nil
+	return s.topOf(ctx, &f, &a), nil
 }
 
-func (s services) topOf(f *found, a *rankcache.Answer) *v1.GetTopResponse {
-	return &v1.GetTopResponse{Page: pageMaker(s).pageOf(f, a.Start, a), AgeMs: ageMs(a.CurrentAt)}
+func (s services) topOf(ctx context.Context, f *found, a *rankcache.Answer) *v1.GetTopResponse {
+	return &v1.GetTopResponse{Page: pageMaker(s).pageOf(ctx, f, a.Start, a), AgeMs: ageMs(a.CurrentAt)}
 }
 
 func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
@@ -133,7 +140,7 @@ func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v
 	if r.Around != 0 {
 		q.Around = 2*int(r.Around) + 1
 	}
-	f, a, err := s.members(ctx, q, r.Address, r.Order, r.Profiles, r.Bounds)
+	f, a, err := s.members(ctx, q, r.Address, r.Order, r.Profiles, r.Show, r.Bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +149,8 @@ func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v
 		return nil, errorOf(&encode.Problem{Code: encode.CodeUnknownMember})
 	}
 	if len(own.Neighbours) > 0 {
-		a.Start, a.Entries, f.Limit = own.First, own.Neighbours, len(own.Neighbours)
-		m := pageMaker(s).pageOf(&f, a.Start, &a)
+		a.Start, a.Entries, a.Ahead, f.Limit = own.First, own.Neighbours, own.Ahead, len(own.Neighbours)
+		m := pageMaker(s).pageOf(ctx, &f, a.Start, &a)
 		return &v1.GetStandingResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standing: m.Rows[own.Rank-1-own.First]}, nil
 	}
 	res := s.standings(ctx, &f, &a)
@@ -151,17 +158,26 @@ func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v
 }
 
 func (s services) batchStandings(ctx context.Context, r *v1.BatchStandingsRequest) (*v1.BatchStandingsResponse, error) {
-	f, a, err := s.members(ctx, rankcache.Query{Members: r.Members}, r.Address, r.Order, r.Profiles, r.Bounds)
+	members, p := listOf(r)
+	if p != nil {
+		return nil, errorOf(p)
+	}
+	f, a, err := s.members(ctx, rankcache.Query{Members: members}, r.Address, r.Order, r.Profiles, r.Show, r.Bounds)
 	if err != nil {
 		return nil, err
+	}
+	if r.Sort == v1.Sort_SORT_RANK {
+		return s.places(ctx, &f, &a, r), nil
 	}
 	return s.standings(ctx, &f, &a), nil
 }
 
 // members returns the answer about the members of q on the board of an address.
-func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address, order v1.Direction, profiles bool, bounds *v1.Bounds) (f found, a rankcache.Answer, err error) {
-	f, p := s.locate(at, order, 0, profiles)
-	if q.Board, q.Room, q.Order = f.Board, f.Room, f.Order; p == nil {
+func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address, order v1.Direction, profiles bool, shown *v1.Show, bounds *v1.Bounds) (f found, a rankcache.Answer, err error) {
+	f, p := s.locate(at, order, 0, profiles, shown)
+	of := f.query()
+	of.Members, of.Around = q.Members, q.Around
+	if q = of; p == nil {
 		p = bound(&q, bounds)
 	}
 	if p != nil {
@@ -190,25 +206,15 @@ func (s services) standings(ctx context.Context, f *found, a *rankcache.Answer) 
 		j = encode.JoinMembers(ctx, s.reader.Profiles(), members)
 	}
 	m.ProfilesMissing = int32(j.Missing)
+	made := s.rowsOf(ctx, f, a)
+	made.tell(m)
 	for i := range a.Own {
-		rows[i] = rowOf(&a.Own[i].Standing, a.Form)
+		rows[i] = made.row(&a.Own[i].Standing, a.Own[i].Ahead, a.Own[i].Stamp.Members)
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}
 	}
 	return &v1.BatchStandingsResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standings: rows}
-}
-
-// rowOf returns a standing without a profile.
-func rowOf(s *rankcache.Standing, form rankcache.ScoreForm) *v1.Row {
-	row := &v1.Row{Member: s.Member}
-	if s.Rank > 0 {
-		row.Rank = proto.Int64(int64(s.Rank))
-	}
-	if s.Found() {
-		row.Score = proto.Float64(form.Shown(s.Score))
-	}
-	return row
 }
 
 // getBoards reads the boards together: what Redis has to answer is asked in one call.
@@ -221,7 +227,7 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 	var at []int
 	all := make([]found, len(r.Boards))
 	for i, b := range r.Boards {
-		f, p := s.locate(b.GetAddress(), b.GetOrder(), b.GetLimit(), b.GetProfiles())
+		f, p := s.locate(b.GetAddress(), b.GetOrder(), b.GetLimit(), b.GetProfiles(), b.GetShow())
 		if all[i] = f; p != nil {
 			results[i] = problemResult(p)
 			continue
@@ -238,7 +244,7 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 			results[i] = problemResult(encode.ProblemOf(a.Err))
 			continue
 		}
-		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: s.topOf(&all[i], a)}}
+		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: s.topOf(ctx, &all[i], a)}}
 	}
 	return &v1.GetBoardsResponse{Boards: results}, nil
 }

@@ -8,6 +8,8 @@
 //	sse.go      arguments of a stream of server-sent events
 //	board.go    boardFinder: from board or class, dimensions and time to the board
 //	page.go     pageMaker: from an answer to a message
+//	rows.go     rowMaker: its rows, with ranks in a mode and in the period before
+//	places.go   members by rank
 //	watch.go    watch: the events of a [rankcache/sidecar/live] stream, each written within
 //	            a deadline; at the end of a period it subscribes to the class's next board
 //	events.go   the method Watch: events as messages

@@ -27,10 +27,11 @@ type watchService struct{ services }
 
 // watch is the method Watch: the events of a watch as messages.
 func (s watchService) watch(ctx context.Context, r *v1.WatchRequest, to *connect.ServerStream[v1.WatchResponse]) error {
-	if _, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles); p != nil {
+	show := &v1.Show{Trend: r.Trend}
+	if _, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles, show); p != nil {
 		return errorOf(p)
 	}
-	w, p := streams{s.Server}.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles), r.LastId)
+	w, p := streams{s.Server}.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles, show), r.LastId)
 	if p != nil {
 		return errorOf(p)
 	}
@@ -51,9 +52,15 @@ func eventMessage(ev *live.Event) *v1.WatchResponse {
 func updateMessage(m *live.Message) *v1.WatchResponse {
 	page := head(m.Key, m.Source, rankcache.Stamp{State: m.State, Members: m.Members, Life: m.Life, At: m.At})
 	page.Limit, page.ProfilesMissing = int32(m.Key.Limit), int32(m.ProfilesMissing)
+	if m.Trend != "" {
+		page.Trend = &m.Trend
+	}
 	rows := make([]*v1.Row, len(m.Rows))
 	for i, r := range m.Rows {
 		rows[i] = &v1.Row{Rank: proto.Int64(int64(i + 1)), Member: r.Member, Score: &r.Score, Profile: profileText(r.Profile())}
+		if r.Before > 0 {
+			rows[i].PreviousRank = proto.Int64(int64(r.Before))
+		}
 	}
 	if m.Base == "" {
 		page.Rows = rows

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"rankcache"
@@ -18,12 +17,14 @@ import (
 type pageMaker struct{ *Server }
 
 // pageOf returns the page with the rows of a.
-func (s pageMaker) pageOf(f *found, start int, a *rankcache.Answer) *v1.Page {
+func (s pageMaker) pageOf(ctx context.Context, f *found, start int, a *rankcache.Answer) *v1.Page {
 	m := head(&f.Key, a.Source, a.Stamp)
 	m.Start, m.Limit = int64(start), int32(f.Limit)
 	j := s.join(f.Profiles, a.Entries)
 	m.ProfilesMissing = int32(j.Missing)
-	m.Rows = rowsOf(a.Entries, start, a.Form, &j)
+	rows := s.rowsOf(ctx, f, a)
+	m.Rows = rows.rows(a.Entries, start, a.Ahead, a.Members, &j)
+	rows.tell(m)
 	return m
 }
 
@@ -52,17 +53,6 @@ func head(k *live.Key, source rankcache.Source, s rankcache.Stamp) *v1.Page {
 		m.Period = &v1.Period{Tag: p.Tag, Start: timestamppb.New(p.Start), End: timestamppb.New(p.End), State: k.Class.State.String()}
 	}
 	return m
-}
-
-func rowsOf(entries []rankcache.Entry, start int, form rankcache.ScoreForm, j *encode.Joined) []*v1.Row {
-	rows := make([]*v1.Row, len(entries))
-	for i := range entries {
-		rows[i] = &v1.Row{Rank: proto.Int64(int64(start + i + 1)), Member: entries[i].Member, Score: proto.Float64(form.Shown(entries[i].Score))}
-		if j.Profiles != nil {
-			rows[i].Profile = profileText(j.Profiles[i])
-		}
-	}
-	return rows
 }
 
 // profileText returns a profile as a string of protobuf, which is UTF-8.

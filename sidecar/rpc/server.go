@@ -72,7 +72,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	hub, err := live.New(r, live.Config{Interval: cfg.Interval, Streams: cfg.Streams, Heartbeat: cfg.Heartbeat, Drain: cfg.Drain}, reg)
+	hub, err := live.New(r, live.Config{Interval: cfg.Interval, Streams: cfg.Streams, Heartbeat: cfg.Heartbeat, Drain: cfg.Drain, Now: cfg.Now}, reg)
 	if err != nil {
 		return nil, err
 	}

@@ -90,11 +90,15 @@ func (a *address) set(name, value string) *encode.Problem {
 		if a.profiles = value == "1"; !a.profiles && value != "0" {
 			return encode.BadArgument(name, "want 0 or 1")
 		}
+	case "trend":
+		if a.trend = value == "1"; !a.trend && value != "0" {
+			return encode.BadArgument(name, "want 0 or 1")
+		}
 	case "room":
 		a.room = value
 	default:
 		if a.class == "" {
-			return encode.BadArgument(name[:min(len(name), 40)], "is no argument here: want limit order profiles room")
+			return encode.BadArgument(name[:min(len(name), 40)], "is no argument here: want limit order profiles room trend")
 		}
 		if name == "at" {
 			a.at = value

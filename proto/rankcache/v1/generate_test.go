@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -121,9 +122,12 @@ func lintService(t *testing.T, s protoreflect.ServiceDescriptor) {
 	}
 }
 
+// words are where a word of a name begins.
+var words = regexp.MustCompile("([a-z])([A-Z])")
+
 func lintEnum(t *testing.T, e protoreflect.EnumDescriptor) {
 	commented(t, e)
-	prefix := strings.ToUpper(string(e.Name())) + "_"
+	prefix := strings.ToUpper(words.ReplaceAllString(string(e.Name()), "${1}_$2")) + "_"
 	for i := range e.Values().Len() {
 		v := e.Values().Get(i)
 		commented(t, v)

@@ -1,0 +1,84 @@
+package rpc
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"rankcache"
+	v1 "rankcache/proto/rankcache/v1"
+	"rankcache/sidecar/encode"
+)
+
+// rowMaker makes the messages of rows of an answer.
+type rowMaker struct {
+	show
+	form  rankcache.ScoreForm
+	trend *encode.Trend // nil: not asked for
+}
+
+// rowsOf returns what makes the rows of an answer, and of its members.
+func (s *Server) rowsOf(ctx context.Context, f *found, a *rankcache.Answer) *rowMaker {
+	m := &rowMaker{show: f.show, form: a.Form}
+	if f.Before.Board == "" {
+		return m
+	}
+	q := rankcache.Query{Board: f.Before.Board, Room: f.Room, Order: f.Order, Mode: f.mode, Uncounted: true, RanksOnly: true}
+	for i := range a.Entries {
+		q.Members = append(q.Members, a.Entries[i].Member)
+	}
+	for i := range a.Own {
+		q.Members = append(q.Members, a.Own[i].Member)
+	}
+	m.trend = new(encode.Trend)
+	ranks, _, err := s.reader.FormerRanks(ctx, &q, s.cfg.Now())
+	if m.trend.Ranks = ranks; err != nil {
+		m.trend.Error = encode.ProblemOf(err).Code
+	}
+	return m
+}
+
+// tell adds to the page why the rows lack the ranks of the period before.
+func (m *rowMaker) tell(page *v1.Page) {
+	if m.trend != nil {
+		page.TrendError = string(m.trend.Error)
+	}
+}
+
+// row returns a row without a profile, of a board of so many members.
+func (m *rowMaker) row(s *rankcache.Standing, ahead rankcache.Ahead, members int) *v1.Row {
+	row := &v1.Row{Member: s.Member}
+	if s.Rank > 0 {
+		rank := s.Rank
+		if m.mode != rankcache.Ordinal {
+			rank = ahead.Rank(m.mode, rank-1)
+		}
+		row.Rank = proto.Int64(int64(rank))
+		if m.percentile {
+			row.Percentile = proto.Float64(float64(ahead.Percentile(members)) / 100)
+		}
+	}
+	if !s.Found() {
+		return row
+	}
+	row.Score = proto.Float64(m.form.Shown(s.Score))
+	if m.trend != nil && m.trend.Ranks[s.Member] > 0 {
+		row.PreviousRank = proto.Int64(int64(m.trend.Ranks[s.Member]))
+	}
+	return row
+}
+
+// rows returns a run of rows; ahead is that of the first.
+func (m *rowMaker) rows(entries []rankcache.Entry, start int, ahead rankcache.Ahead, members int, j *encode.Joined) []*v1.Row {
+	rows := make([]*v1.Row, len(entries))
+	for i := range entries {
+		if i > 0 && (m.mode != rankcache.Ordinal || m.percentile) {
+			ahead = ahead.Next(start+i, entries[i].Score, entries[i-1].Score, m.form)
+		}
+		rows[i] = m.row(&rankcache.Standing{Member: entries[i].Member, Score: entries[i].Score, Rank: start + i + 1}, ahead, members)
+		if j.Profiles != nil {
+			rows[i].Profile = profileText(j.Profiles[i])
+		}
+	}
+	return rows
+}
