@@ -20,7 +20,10 @@ type Answer struct {
 	Entries []Entry
 	Ahead   Ahead // of the first row, if it was asked for
 	Matches int   // all rows within Range, if it was asked for
-	Own     []Own // of the query's members, in their order
+	// Beyond tells that members with scores of Range may be missing, as they are beyond the first n
+	// that the board keeps in the sorted set.
+	Beyond bool
+	Own    []Own // of the query's members, in their order
 	// Err is why the board could not be read. Nothing else is set then.
 	Err error
 }
@@ -65,6 +68,15 @@ func (s Source) String() string { return [...]string{"local", "hot", "redis", "l
 
 // IsCopy reports whether the source is a copy in this process.
 func (s Source) IsCopy() bool { return s < SourceRedis }
+
+// ScoreRank returns the rank that the scores of Range, if it is one score, have or would have:
+// 1 + the members with a better one. It is 0 if that is beyond the first n that the board keeps.
+func (a *Answer) ScoreRank() int {
+	if a.Beyond && a.Matches == 0 {
+		return 0
+	}
+	return a.Start + 1
+}
 
 // Fail makes a tell nothing but err.
 func (a *Answer) Fail(err error) { *a = Answer{Own: a.Own[:0], Err: err} }

@@ -32,8 +32,9 @@ type Query struct {
 	// what is ahead of the rows ([Ahead]). Ranks in answers are ordinal in any mode.
 	Mode       RankMode
 	Percentile bool
-	// Range limits the rows to those with such scores: Start and Limit count these alone.
-	// Only whole boards in memory answer it. nil: all rows.
+	// Range limits the rows to those with such scores: Start and Limit count these alone, and
+	// [Answer.Start] tells how many rows of the board are before. Without a Limit that is all that is
+	// asked for. nil: all rows.
 	Range *ScoreRange
 	// Trimmed asks for the scores of the members that boards have beside the sorted set which
 	// keep only their best members there: no ranks, and no rows.
@@ -68,7 +69,18 @@ type Query struct {
 func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 || q.MinState.Run != 0 }
 
 // ScoreRange is the scores from Least to Most, both included.
-type ScoreRange struct{ Least, Most float64 }
+type ScoreRange struct {
+	Least, Most float64
+	Shown       bool // they are scores as they are shown; else raw ones
+}
+
+// RawRange returns the raw scores of Range.
+func (q *Query) RawRange() (least, most float64) {
+	if q.Range.Shown {
+		return q.Form.Raws(q.Range.Least, q.Range.Most)
+	}
+	return q.Range.Least, q.Range.Most
+}
 
 // Neighbours returns how many rows on either side of a member are wanted.
 func (q *Query) Neighbours() int { return (q.Around - 1) / 2 }

@@ -39,6 +39,22 @@ func (f ScoreForm) Raw(shown float64) float64 {
 	return shown
 }
 
+// Raws returns the least and the greatest of the raw scores that are shown as one from least to most.
+// least is above most if there is none.
+func (f ScoreForm) Raws(least, most float64) (lo, hi float64) {
+	if f.Lowest() {
+		least, most = f.Raw(most), f.Raw(least)
+	}
+	if !f.Integer() {
+		return least, most
+	}
+	most = math.Floor(most)
+	if next := most + 1; next != most { // else it has no fraction
+		most = math.Nextafter(next, math.Inf(-1))
+	}
+	return math.Ceil(least), most
+}
+
 // Same reports whether two raw scores are shown as the same.
 func (f ScoreForm) Same(a, b float64) bool { return f.Shown(a) == f.Shown(b) }
 

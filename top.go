@@ -1,6 +1,9 @@
 package rankcache
 
-import "time"
+import (
+	"sort"
+	"time"
+)
 
 // MaxTop is the most entries that a [Top] or one answered page holds.
 const MaxTop = 500
@@ -78,17 +81,37 @@ func (q *Query) Covers(rows, members int) bool {
 	return q.Order == Descending && q.Range == nil && (q.Start+q.Limit <= rows || rows >= members)
 }
 
+// find returns the rows from index from to before to that q wants, and how many there are before its
+// range, and within; false if the top may lack some: all rows of a range are in it if it ends below that.
+func (t *Top) find(q *Query) (first, from, to, matches int, ok bool) {
+	n := len(t.Entries)
+	if q.Range == nil {
+		return 0, min(q.Start, n), min(q.Start+q.Limit, n), 0, q.Limit > 0 && q.Covers(n, t.Members)
+	}
+	least, most := q.RawRange()
+	if q.Order != Descending || n < t.Members && (n == 0 || t.Entries[n-1].Score >= min(least, most)) {
+		return 0, 0, 0, 0, false
+	}
+	first = sort.Search(n, func(i int) bool { return t.Entries[i].Score <= most })
+	matches = max(sort.Search(n, func(i int) bool { return t.Entries[i].Score < least })-first, 0)
+	from, to = first+min(q.Start, matches), first+min(q.Start+q.Limit, matches)
+	return first, from, to, matches, true
+}
+
 // Answer sets a to what the top, a copy that was known to be current at a time, has of the
 // answer to q: [ErrNotKept], if it lacks rows or if only members are wanted. Members that it
 // lacks have that error of their own.
 func (t *Top) Answer(q *Query, a *Answer, currentAt time.Time) {
-	if q.Limit == 0 || q.Mode == Dense || !q.Covers(len(t.Entries), t.Members) {
+	first, from, to, matches, ok := t.find(q)
+	if !ok || q.Mode == Dense {
 		a.Fail(ErrNotKept)
 		return
 	}
 	a.Begin(q, SourceHot, Stamp{t.State, t.Members, t.Life, t.PublishedAt}, currentAt)
-	from, to := min(q.Start, len(t.Entries)), min(q.Start+q.Limit, len(t.Entries))
 	a.Entries, a.Kept = t.Entries[from:to:to], &t.kept
+	if q.Range != nil {
+		a.Start, a.Matches, a.Kept = first+q.Start, matches, nil
+	}
 	if q.Ranked() && len(a.Entries) > 0 {
 		a.Ahead = aheadOf(t.Entries, from, q.Form)
 	}

@@ -298,6 +298,7 @@ func TestTakenPageFollowsRedis(t *testing.T) {
 			"the last rows":           take(rankcache.Query{Limit: 1, Order: rankcache.Ascending}, at(6)),
 			"more than a page":        take(rankcache.Query{Limit: rankcache.MaxTop}, at(6)),
 			"a bounded read":          take(rankcache.Query{Limit: 1, MinSeq: 6}, at(6)),
+			"between two scores":      take(rankcache.Query{Limit: 1, Range: &rankcache.ScoreRange{}}, at(6)),
 			"an error":                take(rankcache.Query{Limit: 1}, rankcache.Answer{Source: rankcache.SourceRedis, Err: errors.New("away")}),
 			"the ledger":              take(rankcache.Query{Limit: 1}, ledgers),
 			"an earlier state":        take(rankcache.Query{Limit: 1}, at(4)),

@@ -109,7 +109,7 @@ func (t *Tracker) Read(_ context.Context, qs []rankcache.Query, as []rankcache.A
 // Take takes Redis's answer to a query that the page of a hot board should have answered, but was
 // missing. A page that is older is replaced by it: no reader sees the board step back.
 func (t *Tracker) Take(q *rankcache.Query, a *rankcache.Answer) {
-	head := q.Start == 0 && q.Limit > 0 && q.Limit <= t.cfg.Entries && q.Order == rankcache.Descending
+	head := q.Start == 0 && q.Range == nil && q.Limit > 0 && q.Limit <= t.cfg.Entries && q.Order == rankcache.Descending
 	if p := (*t.pages.Load())[q.Board]; p != nil && head && !q.Bounded() && a.Err == nil && a.Source == rankcache.SourceRedis {
 		t.refresh.take(p, a)
 	}

@@ -146,6 +146,19 @@ func (r *Ranks) Better(than float64) (row Row, ok bool, err error) {
 	return found[0], true, nil
 }
 
+// Between counts the rows before those with a raw score from least to most, and these.
+func (r *Ranks) Between(least, most float64) (before, within int, err error) {
+	bound := most
+	if r.order == rankcache.Ascending {
+		bound = least
+	}
+	before, err = r.count(r.of("count(*)").add(" AND raw", r.better()).arg(bound))
+	if err == nil {
+		within, err = r.count(r.of("count(*)").add(" AND raw >= ").arg(least).add(" AND raw <= ").arg(most))
+	}
+	return before, within, err
+}
+
 // beyond begins a query for rows with a better score than a raw one.
 func (r *Ranks) beyond(selected string, raw float64) *query {
 	q := r.of(selected)

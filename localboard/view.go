@@ -130,8 +130,9 @@ func (v *view) answer(q *rankcache.Query, a *rankcache.Answer) {
 
 // answerRange answers with rows of the scores that q names.
 func (v *view) answerRange(q *rankcache.Query, a *rankcache.Answer) {
-	first := v.rowsAbove(q.Range.Most, true)
-	a.Matches = max(v.rowsAbove(q.Range.Least, false)-first, 0)
+	least, most := q.RawRange()
+	first := v.rowsAbove(most, true)
+	a.Matches = max(v.rowsAbove(least, false)-first, 0)
 	if q.Order == rankcache.Ascending {
 		first = v.rows - first - a.Matches
 	}

@@ -71,6 +71,35 @@ func aheadRowByRow(all rankcache.Answer, index int, q *rankcache.Query) (a rankc
 	return a
 }
 
+// TestShownRanges compares rows of shown scores, in both directions, with a look at each row.
+func TestShownRanges(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 6))
+	g := &generator{Rand: r, members: 900, scores: func(r *rand.Rand) float64 { return float64(r.IntN(160)-20) / 4 }}
+	b := newBoard(t)
+	for range 3 {
+		b.Apply(g.batch(700, true))
+		b.Publish()
+		for range 400 {
+			least := float64(r.IntN(200)-60) / 4
+			q := rankcache.Query{Order: rankcache.Direction(r.IntN(2)), Start: r.IntN(1 + r.IntN(90)), Limit: r.IntN(60), Form: rankcache.ScoreForm(r.IntN(4)),
+				Range: &rankcache.ScoreRange{Least: least, Most: least + float64(r.IntN(20))/4, Shown: true}}
+			before, within, first := 0, []rankcache.Entry(nil), false
+			for _, e := range page(b, 0, 3000, q.Order).Entries {
+				if s := q.Form.Shown(e.Score); s >= q.Range.Least && s <= q.Range.Most {
+					within, first = append(within, e), true
+				} else if beyond := s > q.Range.Most; !first && beyond == ((q.Order == rankcache.Descending) != q.Form.Lowest()) {
+					before++
+				}
+			}
+			want := within[min(q.Start, len(within)):min(q.Start+q.Limit, len(within))]
+			got := ask(b, q)
+			if diff := gocmp.Diff(want, got.Entries, cmpopts.EquateEmpty()); diff != "" || got.Matches != len(within) || got.Start != before+q.Start || got.Kept != nil {
+				t.Fatalf("%+v of %+v: start %d, %d matches, want %d, %d (-want +got):\n%s", q, q.Range, got.Start, got.Matches, before+q.Start, len(within), diff)
+			}
+		}
+	}
+}
+
 // TestSeveralMembers compares what is ahead of several members with what is ahead of each.
 func TestSeveralMembers(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,8 +50,6 @@ func checkQuery(q *rankcache.Query) error {
 	switch n := q.Neighbours(); {
 	case q.Start < 0 || q.Limit < 0 || q.Limit > rankcache.MaxTop || q.Around < 0 || n > MaxAround:
 		return fmt.Errorf("%d rows from %d and %d neighbours: want 0 to %d from 0 or more, and up to %d", q.Limit, q.Start, n, rankcache.MaxTop, MaxAround)
-	case q.Range != nil:
-		return fmt.Errorf("%w: rows of a range of scores are read from whole boards in memory alone", rankcache.ErrNotKept)
 	}
 	return nil
 }
@@ -171,12 +170,20 @@ func (r reader) scriptCall(q *rankcache.Query) scriptCall {
 	if q.Around > 0 {
 		around = q.Neighbours()
 	}
-	args := []any{rangeCmd, q.Start, q.Limit, rankCmd, around, betterCmd, best, flag(q.Ranked()), flag(q.Form.Integer())}
+	least, most := "", ""
+	if q.Range != nil {
+		from, to := q.RawRange()
+		least, most = exact(from), exact(to)
+	}
+	args := []any{rangeCmd, q.Start, q.Limit, rankCmd, around, betterCmd, best, flag(q.Ranked()), flag(q.Form.Integer()), least, most}
 	for _, m := range q.Members {
 		args = append(args, m)
 	}
 	return scriptCall{r.keys(q.Board), args}
 }
+
+// exact returns a score as an argument that Redis reads as the same.
+func exact(score float64) string { return strconv.FormatFloat(score, 'g', 17, 64) }
 
 // flag returns an argument of a script.
 func flag(on bool) string {
@@ -188,7 +195,7 @@ func flag(on bool) string {
 
 // setWhole sets a to the reply of whole.lua.
 func setWhole(total TotalSource, keys []string, q *rankcache.Query, a *rankcache.Answer, reply *redis.Cmd, at time.Time) error {
-	list, err := fields(keys[0], reply, 5)
+	list, err := fields(keys[0], reply, 6)
 	if err != nil {
 		return err
 	}
@@ -203,11 +210,29 @@ func setWhole(total TotalSource, keys []string, q *rankcache.Query, a *rankcache
 		return &badReply{keys[0], fmt.Sprintf("answered %d members, want %d", len(owns), len(a.Own))}
 	}
 	a.Ahead = toAhead(list[1])
+	if err = setMatches(keys[0], q, a, list[5]); err != nil {
+		return err
+	}
 	a.Entries, err = pairsToEntries(keys[0], rows)
 	for i := range a.Own {
 		err = cmp.Or(err, setOwn(keys[0], &a.Own[i], owns[i]))
 	}
 	return err
+}
+
+// setMatches sets how many rows are before the range of q, and within.
+func setMatches(key string, q *rankcache.Query, a *rankcache.Answer, counts any) error {
+	if q.Range == nil {
+		return nil
+	}
+	list, _ := counts.([]any)
+	if len(list) != 2 {
+		return &badReply{key, fmt.Sprintf("answered %d counts of a range, want 2", len(list))}
+	}
+	before, _ := list[0].(int64)
+	within, _ := list[1].(int64)
+	a.Start, a.Matches = int(before)+q.Start, int(within)
+	return nil
 }
 
 // toAhead converts the count of members that are ahead.

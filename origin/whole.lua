@@ -3,7 +3,9 @@
 -- KEYS: board [, meta]. ARGV: ZREVRANGE or ZRANGE, first index, number of rows, ZREVRANK or
 -- ZRANK, neighbours on each side (-1: none), the command that finds the nearest better score
 -- ('': not wanted), the best score there may be, whether the members with better scores are
--- counted ('': no), whether only the integer parts of scores count ('': no), the members.
+-- counted ('': no), whether only the integer parts of scores count ('': no), the least and the
+-- greatest score of the rows ('': all rows), the members. The last of the reply are the rows before
+-- those scores, and with them.
 
 local best, integers = ARGV[7], ARGV[9] ~= ''
 
@@ -31,12 +33,22 @@ local function own(member)
   return {rank, score, first, neighbours, better, ahead_of(neighbours[2] or score)}
 end
 
-local rows, owns = {}, {}
-local count = tonumber(ARGV[3])
+local rows, owns, range = {}, {}, false
+local first, count = tonumber(ARGV[2]), tonumber(ARGV[3])
+if ARGV[10] ~= '' then
+  local before
+  if best == '+inf' then
+    before = redis.call('ZCOUNT', KEYS[1], '(' .. ARGV[11], best)
+  else
+    before = redis.call('ZCOUNT', KEYS[1], best, '(' .. ARGV[10])
+  end
+  range = {before, redis.call('ZCOUNT', KEYS[1], ARGV[10], ARGV[11])}
+  first, count = before + first, math.min(count, range[2] - first)
+end
 if count > 0 then
-  rows = redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[2] + count - 1, 'WITHSCORES')
+  rows = redis.call(ARGV[1], KEYS[1], first, first + count - 1, 'WITHSCORES')
 end
-for i = 10, #ARGV do
-  owns[i - 9] = own(ARGV[i])
+for i = 12, #ARGV do
+  owns[i - 11] = own(ARGV[i])
 end
-return {rows, ahead_of(rows[2]), owns, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false}
+return {rows, ahead_of(rows[2]), owns, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, range}

@@ -1,8 +1,11 @@
 package origin
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -69,6 +72,65 @@ func TestWhole(t *testing.T) {
 		}
 		equal(t, c.name+": page", []any{a.Start, a.Seq, a.Members}, []any{c.q.Start, uint64(917), 5})
 	}
+}
+
+// TestRange compares rows between two scores with a look at each row, alone and in one pipeline.
+func TestRange(t *testing.T) {
+	b := newBoard(t)
+	r := rand.New(rand.NewPCG(3, 4))
+	var rows []rankcache.Entry
+	for i := range 60 {
+		rows = append(rows, rankcache.Entry{Member: fmt.Sprint(i), Score: []float64{float64(r.IntN(12)-4) + float64(r.IntN(4))/4, 1e300, -1e17, 0.1, 1048576.9999995232}[min(r.IntN(8), 4)]})
+	}
+	b.fill(t, 917, rows...)
+	slices.SortFunc(rows, func(x, y rankcache.Entry) int {
+		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(y.Member, x.Member))
+	})
+	var qs []rankcache.Query
+	ends := []float64{math.Inf(-1), -1e17, -3, -2.5, 0, 0.1, 3, 1048576, 1e300, math.Inf(1)}
+	for range 200 {
+		i := r.IntN(len(ends))
+		q := rankcache.Query{Board: b.id, Order: rankcache.Direction(r.IntN(2)), Form: rankcache.ScoreForm(r.IntN(4)), Start: r.IntN(5), Limit: r.IntN(9),
+			Range: &rankcache.ScoreRange{Least: ends[i], Most: ends[i+r.IntN(len(ends)-i)], Shown: true}}
+		if r.IntN(2) == 0 {
+			q.Members, q.Around, q.Gap, q.Percentile = []string{"7"}, 3, true, true
+		}
+		qs = append(qs, q)
+	}
+	as := make([]rankcache.Answer, len(qs))
+	b.Read(t.Context(), qs, as)
+	for i, q := range qs {
+		all := slices.Clone(rows)
+		if q.Order == rankcache.Ascending {
+			slices.Reverse(all)
+		}
+		least, most := q.RawRange()
+		inside := func(e rankcache.Entry) bool { return e.Score >= least && e.Score <= most }
+		first := slices.IndexFunc(all, func(e rankcache.Entry) bool {
+			return inside(e) || (e.Score < least) == (q.Order == rankcache.Descending)
+		})
+		if first < 0 {
+			first = len(all)
+		}
+		within := slices.DeleteFunc(slices.Clone(all), func(e rankcache.Entry) bool { return !inside(e) })
+		want := within[min(q.Start, len(within)):min(q.Start+q.Limit, len(within))]
+		for how, got := range map[string]rankcache.Answer{"alone": rankcache.One(t.Context(), b.Origin, q), "together": as[i]} {
+			must(t, got.Err)
+			equal(t, fmt.Sprintf("%s: rows of %+v %+v", how, q, q.Range), slices.Concat(want), slices.Concat(got.Entries))
+			equal(t, fmt.Sprintf("%s: counts of %+v %+v", how, q, q.Range), []int{got.Start, got.Matches, got.Members}, []int{first + q.Start, len(within), len(rows)})
+			plain := q
+			plain.Range, plain.Limit = nil, 0
+			equal(t, how+": the member", got.Own, withStamp(rankcache.One(t.Context(), b.Origin, plain).Own, got.Stamp))
+		}
+	}
+}
+
+// withStamp returns members as of another moment.
+func withStamp(own []rankcache.Own, s rankcache.Stamp) []rankcache.Own {
+	for i := range own {
+		own[i].Stamp = s
+	}
+	return own
 }
 
 // TestBoardsFailOneByOne: a board that can't be read is the only one without an answer.

@@ -137,7 +137,17 @@ func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, rankcache.ScoreF
 
 // Trims reports whether the board is of a class that keeps its best members alone in the
 // sorted set, and the scores of all beside it.
-func (t *Tiers) Trims(board rankcache.BoardID) bool { return t != nil && t.trims.of(board) != nil }
+func (t *Tiers) Trims(board rankcache.BoardID) bool { return t.Trim(board) > 0 }
+
+// Trim returns how many members such a board keeps there, 0 for other boards.
+func (t *Tiers) Trim(board rankcache.BoardID) int {
+	if t != nil {
+		if c := t.trims.of(board); c != nil {
+			return c.Trim
+		}
+	}
+	return 0
+}
 
 // Durable reports whether the board is of a durable class: each of its runs is of one history of Redis.
 func (t *Tiers) Durable(board rankcache.BoardID) bool {

@@ -111,7 +111,7 @@ func missing(q *rankcache.Query, a *rankcache.Answer) rankcache.Query {
 	if a.Err != nil {
 		return ask
 	}
-	ask.Start, ask.Limit, ask.Members = 0, 0, nil
+	ask.Start, ask.Limit, ask.Members, ask.Range = 0, 0, nil, nil
 	for i := range a.Own {
 		if a.Own[i].Err == rankcache.ErrNotKept {
 			ask.Members = append(ask.Members, a.Own[i].Member)
@@ -153,6 +153,10 @@ func own(q *rankcache.Query) rankcache.Query {
 	for i, m := range o.Members {
 		o.Members[i] = strings.Clone(m)
 	}
+	if q.Range != nil {
+		scores := *q.Range
+		o.Range = &scores
+	}
 	return o
 }
 
@@ -175,6 +179,10 @@ func keyOf(op string, qs []rankcache.Query) string {
 	for i := range qs {
 		q := &qs[i]
 		key = fmt.Appendf(key, "\x00\x00%s\x00%d\x00%d\x00%d\x00%d\x00%t\x00%t\x00%d", q.Board, q.Order, q.Start, q.Limit, q.Around, q.Gap, q.Ranked(), q.Form)
+		if q.Range != nil {
+			least, most := q.RawRange()
+			key = fmt.Appendf(key, "\x00\x00%b\x00%b", least, most)
+		}
 		for _, m := range q.Members {
 			key = append(append(key, 0), m...)
 		}

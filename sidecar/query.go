@@ -35,7 +35,7 @@ func check(q *rankcache.Query) error {
 	switch n := len(q.Members); {
 	case q.Around != 0 && (q.Neighbours() < 0 || q.Neighbours() > MaxAround):
 		return fmt.Errorf("%w: %d neighbours, want 0 to %d", ErrRange, q.Neighbours(), MaxAround)
-	case n > rankcache.MaxTop || n == 0 && q.Limit == 0:
+	case n > rankcache.MaxTop || n == 0 && q.Limit == 0 && q.Range == nil:
 		return fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, n, rankcache.MaxTop)
 	case q.Start < 0 || q.Start > rankcache.MaxStart || q.Limit < 0 || q.Limit > rankcache.MaxTop && !q.CopiesOnly:
 		return fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, q.Limit, q.Start, rankcache.MaxTop, rankcache.MaxStart)

@@ -67,6 +67,9 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 		if r.wantsScores(&qs[0], &as[0]) {
 			r.addScores(ctx, &qs[0], &as[0])
 		}
+		if qs[0].Range != nil {
+			r.lookBeyond(&qs[0], &as[0])
+		}
 		return
 	}
 	var rest []int // what Redis is asked for
@@ -83,6 +86,9 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 	for i := range qs {
 		if r.wantsScores(&qs[i], &as[i]) {
 			scores.Go(func() { r.addScores(ctx, &qs[i], &as[i]) })
+		}
+		if qs[i].Range != nil {
+			r.lookBeyond(&qs[i], &as[i])
 		}
 	}
 	scores.Wait()
@@ -116,7 +122,7 @@ func settled(q *rankcache.Query, a *rankcache.Answer) bool {
 	if a.Err == nil {
 		return q.CopiesOnly || !lacks(a)
 	}
-	if a.Err != rankcache.ErrNotKept || q.CopiesOnly || q.Range != nil {
+	if a.Err != rankcache.ErrNotKept || q.CopiesOnly {
 		return true
 	}
 	if q.Mode == rankcache.Dense {

@@ -65,6 +65,20 @@ func (r *Reader) addScores(ctx context.Context, q *rankcache.Query, a *rankcache
 	}
 }
 
+// lookBeyond sets whether the range of q reaches below the last member that the board keeps in the
+// sorted set, where others may be.
+func (r *Reader) lookBeyond(q *rankcache.Query, a *rankcache.Answer) {
+	if a.Err != nil {
+		return
+	}
+	below := a.Start - q.Start // rows worse than the range
+	if q.Order == rankcache.Descending {
+		below = a.Members - below - a.Matches
+	}
+	n := r.tiers().Trim(q.Board)
+	a.Beyond = n > 0 && a.Members >= n && below == 0
+}
+
 // wantsScores reports whether members of an answer to q may have scores, but have no rank.
 func (r *Reader) wantsScores(q *rankcache.Query, a *rankcache.Answer) bool {
 	if a.Err != nil || q.CopiesOnly || q.RanksOnly {

@@ -64,6 +64,9 @@ func readOf(q *rankcache.Query) Read {
 		n := q.Neighbours()
 		r.Around = &n
 	}
+	if q.Range != nil {
+		r.Range = rangeOf(q.RawRange())
+	}
 	return r
 }
 
@@ -80,6 +83,9 @@ func (a *Answer) set(q *rankcache.Query, to *rankcache.Answer, began time.Time) 
 	}
 	to.Begin(q, source, stamp, stamp.At)
 	ranked := q.Ranked()
+	if q.Range != nil {
+		to.Start, to.Matches = *a.Before+q.Start, *a.Within
+	}
 	to.Entries, to.Ahead = entriesOf(a.Entries), aheadOf(a.Ahead, ranked && len(a.Entries) > 0)
 	for i := range a.Own {
 		from, own := &a.Own[i], &to.Own[i]
@@ -176,6 +182,9 @@ func (a *Answer) check(r *Read) error {
 	}
 	if len(a.Entries) > r.Limit || len(a.Own) != len(r.Members) || a.Members < 0 || a.Ahead < 0 || a.AgeMs < 0 {
 		return fmt.Errorf("%d rows and %d members, want up to %d and %d", len(a.Entries), len(a.Own), r.Limit, len(r.Members))
+	}
+	if r.Range != nil && (a.Before == nil || a.Within == nil) {
+		return errors.New("no counts of the range: the ledger is of an older version")
 	}
 	for i := range a.Own {
 		own := &a.Own[i]

@@ -2,6 +2,7 @@ package reads
 
 import (
 	"fmt"
+	"math"
 
 	"rankcache"
 	"rankcache/ledger"
@@ -44,7 +45,41 @@ type Read struct {
 	// Scores asks for the members' scores without ranks, of a board that keeps its best members
 	// alone in the sorted set. Then nothing else is asked for.
 	Scores bool `json:"scores,omitempty"`
+	// Range limits the rows to those with such raw scores: Start and Limit count these alone.
+	Range *Range `json:"range,omitempty"`
 }
+
+// Range is the raw scores from Least to Most, both included; nil: no limit.
+type Range struct {
+	Least *float64 `json:"least,omitempty"`
+	Most  *float64 `json:"most,omitempty"`
+}
+
+func rangeOf(least, most float64) *Range {
+	var r Range
+	if !math.IsInf(least, -1) {
+		r.Least = new(min(least, math.MaxFloat64))
+	}
+	if !math.IsInf(most, 1) {
+		r.Most = new(max(most, -math.MaxFloat64))
+	}
+	return &r
+}
+
+// scores returns the least and the greatest score, which no score is beyond where there is no limit.
+func (r *Range) scores() (least, most float64) {
+	least, most = -math.MaxFloat64, math.MaxFloat64
+	if r.Least != nil {
+		least = *r.Least
+	}
+	if r.Most != nil {
+		most = *r.Most
+	}
+	return least, most
+}
+
+// lower returns the lower one of the two.
+func (r *Range) lower() float64 { return min(r.scores()) }
 
 // Response has the answers in the order of the reads.
 type Response struct {
@@ -64,7 +99,10 @@ type Answer struct {
 	Members int    `json:"members"`
 	Entries []Row  `json:"entries,omitempty"`
 	Ahead   int    `json:"ahead,omitempty"` // members with a better score than the first of the entries
-	Own     []Own  `json:"own,omitempty"`
+	// Before and Within are the members before the range, and in it; nil: none was asked for.
+	Before *int  `json:"before,omitempty"`
+	Within *int  `json:"within,omitempty"`
+	Own    []Own `json:"own,omitempty"`
 }
 
 // Row is one row of a board: Score is shown, and Raw is what Redis has; nil: the same.
@@ -134,9 +172,9 @@ func (r *Read) check() error {
 		return fmt.Errorf("%d neighbours, want 0 to %d", around, maxAround)
 	case len(r.Members) > rankcache.MaxTop || len(r.Members) > 1 && (r.Around != nil || r.Gap):
 		return fmt.Errorf("%d members, want up to %d, and one with around or gap", len(r.Members), rankcache.MaxTop)
-	case r.Scores && (r.Limit > 0 || r.Around != nil || r.Gap || r.Ranked):
-		return fmt.Errorf("a read of scores takes no rows, around, gap and ranked")
-	case r.Limit == 0 && len(r.Members) == 0:
+	case r.Scores && (r.Limit > 0 || r.Around != nil || r.Gap || r.Ranked || r.Range != nil):
+		return fmt.Errorf("a read of scores takes no rows, around, gap, ranked and range")
+	case r.Limit == 0 && len(r.Members) == 0 && r.Range == nil:
 		return fmt.Errorf("neither rows nor members are wanted")
 	}
 	for _, m := range r.Members {

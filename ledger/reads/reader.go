@@ -70,7 +70,7 @@ func (r *reader) snapshot(ctx context.Context, q *Read, current time.Time, a *An
 			return errUnproved
 		case final == nil:
 			return errNoBoard
-		case len(a.Own) < len(q.Members) || q.Limit > 0 && a.Entries == nil:
+		case len(a.Own) < len(q.Members) || q.Range == nil && q.Limit > 0 && a.Entries == nil || q.Range != nil && a.Within == nil:
 			return errNotCovered
 		}
 		return nil // as far as the final goes
@@ -109,8 +109,14 @@ func fromFinal(ranks *ledger.Ranks, q *Read, a *Answer) (cut bool, err error) {
 	if !whole && (q.Scores || q.direction() == rankcache.Ascending) {
 		return true, nil
 	}
+	if !whole && q.Range != nil {
+		last, err := ranks.Rows(max(kept-1, 0), 1)
+		if err != nil || len(last) == 0 || last[0].Raw >= q.Range.lower() {
+			return true, err
+		}
+	}
 	within := *q
-	if !whole && q.Start+q.Limit > kept {
+	if !whole && q.Range == nil && q.Start+q.Limit > kept {
 		within.Limit, cut = 0, true
 	}
 	if err = fill(ranks, &within, a); err != nil || whole {
@@ -130,8 +136,17 @@ func age(since time.Time) int64 { return time.Since(since).Milliseconds() + 1 }
 
 // fill adds what the ranks have.
 func fill(ranks *ledger.Ranks, q *Read, a *Answer) (err error) {
-	if q.Limit > 0 {
-		if a.Entries, err = rowsOf(ranks, q.Start, q.Limit); err != nil {
+	start, limit := q.Start, q.Limit
+	if q.Range != nil {
+		before, within, err := ranks.Between(q.Range.scores())
+		if err != nil {
+			return err
+		}
+		a.Before, a.Within = &before, &within
+		start, limit = before+start, min(limit, within-start)
+	}
+	if limit > 0 {
+		if a.Entries, err = rowsOf(ranks, start, limit); err != nil {
 			return err
 		}
 		if q.Ranked && len(a.Entries) > 0 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -147,6 +148,11 @@ func (b *board) compare(r *rand.Rand, i int) {
 	order := rankcache.Direction(i % 2)
 	q := rankcache.Query{Board: b.Board, Order: order, Start: r.IntN(70), Limit: r.IntN(20), Members: []string{memberOf(r)}, Around: max(2*r.IntN(6)-1, 0), Gap: r.IntN(2) == 0,
 		Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
+	between, ends := q, []float64{math.Inf(-1), -1e17, -2, 0, 1, 2.5, 1 << 52, math.Inf(1)}
+	least := r.IntN(len(ends) - 1)
+	between.Start, between.Form = r.IntN(6), rankcache.ScoreForm(r.IntN(4))
+	between.Range = &rankcache.ScoreRange{Least: ends[least], Most: ends[least+1+r.IntN(len(ends)-least-1)], Shown: true}
+	count := rankcache.Query{Board: b.Board, Order: order, Form: between.Form, Range: between.Range}
 	several := rankcache.Query{Board: b.Board, Order: order, Members: []string{q.Members[0], "nobody", memberOf(r)}}
 	many := rankcache.Query{Board: b.Board, Order: order, Mode: rankcache.RankMode(i / 2 % 2), Form: q.Form}
 	most := 10
@@ -159,7 +165,7 @@ func (b *board) compare(r *rand.Rand, i int) {
 	many.Members[7] = "nobody"
 	ranked := several
 	ranked.Mode, ranked.Form = rankcache.Competition, q.Form
-	qs := []rankcache.Query{q, several, ranked, many,
+	qs := []rankcache.Query{q, several, ranked, many, between, count,
 		{Board: b.Board, Order: order, Members: q.Members, Around: 7}, {Board: b.Board, Order: order, Start: q.Start, Limit: q.Limit + 1}}
 	unstamped := cmp.Options{cmpopts.IgnoreFields(rankcache.Stamp{}, "State", "At"), cmpopts.IgnoreFields(rankcache.Answer{}, "Source", "CurrentAt", "Kept"), cmpopts.IgnoreFields(rankcache.Own{}, "Source"),
 		cmpopts.EquateEmpty(), cmpopts.EquateErrors()}
@@ -329,7 +335,16 @@ func TestFinalAnswers(t *testing.T) {
 			if len(p.Own) != 1 || p.Own[0].Rank != 3 || p.Own[0].Score != 8 || p.Own[0].Stamp != p.Stamp {
 				t.Errorf("%+v", p.Own)
 			}
+			between := func(least, most float64) *rankcache.ScoreRange {
+				return &rankcache.ScoreRange{Least: least, Most: most}
+			}
+			if p = b.ask(rankcache.Query{Range: between(8.5, 9), Limit: 9}); p.Err != nil || p.Start != 0 || p.Matches != 1 || len(p.Entries) != 1 {
+				t.Errorf("above the last place that is kept: %+v", p)
+			}
 			for what, q := range map[string]rankcache.Query{
+				"scores of the last":  {Range: between(8, 9)},
+				"lower scores":        {Range: between(1, 2)},
+				"scores upwards":      {Range: between(8.5, 9), Order: rankcache.Ascending},
 				"a deeper page":       {Start: 2, Limit: 2},
 				"the other direction": {Limit: 1, Order: rankcache.Ascending},
 				"a score behind":      {Members: []string{"d"}, Trimmed: true},

@@ -34,8 +34,31 @@ func AppendPage(dst []byte, q *rankcache.Query, a *rankcache.Answer, s *Show, j 
 	dst = strconv.AppendInt(dst, int64(a.Start), 10)
 	dst = append(dst, `,"limit":`...)
 	dst = strconv.AppendInt(dst, int64(q.Limit), 10)
+	if q.Range != nil {
+		dst = appendBeyond(strconv.AppendInt(append(dst, `,"matches":`...), int64(a.Matches), 10), a)
+	}
 	dst = s.appendRows(append(dst, `,"entries":`...), a.Start, a.Entries, a.Ahead, a.Members, j)
 	return append(s.appendTrendError(appendMissing(dst, j)), '}')
+}
+
+// AppendScore appends which rank the score has that q asks for, or would have.
+func AppendScore(dst []byte, q *rankcache.Query, a *rankcache.Answer) []byte {
+	dst = wire.AppendScore(append(AppendHead(dst, q, a), `,"score":`...), q.Range.Least)
+	dst = append(dst, `,"rank":`...)
+	if rank := a.ScoreRank(); rank > 0 {
+		dst = strconv.AppendInt(dst, int64(rank), 10)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	return append(appendBeyond(strconv.AppendInt(append(dst, `,"members":`...), int64(a.Matches), 10), a), '}')
+}
+
+// appendBeyond tells that there may be members with such scores that have no rank.
+func appendBeyond(dst []byte, a *rankcache.Answer) []byte {
+	if !a.Beyond {
+		return dst
+	}
+	return append(dst, `,"beyond":true`...)
 }
 
 // appendRows appends rows of a board of so many members as an array; ahead is that of the first.

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,20 +46,23 @@ const (
 	argTrend
 	argAt
 	argSort
+	argMinScore
+	argMaxScore
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "trend", "at", "sort"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "trend", "at", "sort", "min_score", "max_score"}
 
 // argsOf is which arguments a route takes, beside the dimensions of a class.
 var argsOf = [routes][argCount]bool{
-	routeTop: topArgs, routeMember: memberArgs, routeClassTop: withAt(topArgs), routeClassMember: withAt(memberArgs),
+	routeTop: topArgs, routeMember: memberArgs, routeClassTop: withAt(topArgs), routeClassMember: withAt(memberArgs), routeScore: scoreArgs, routeClassScore: withAt(scoreArgs),
 	routeBatch: batchArgs, routeClassBatch: withAt(batchArgs),
 }
 
 var (
 	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true, argTrend: true,
-		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
+		argMinScore: true, argMaxScore: true, argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
+	scoreArgs  = [argCount]bool{argOrder: true, argRoom: true, argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
 	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true, argRankMode: true, argPercentile: true, argTrend: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
 	batchArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true, argTrend: true, argSort: true, argLimit: true, argMe: true,
@@ -88,7 +93,23 @@ func (c *call) parseArgs(query []byte) *encode.Problem {
 			return p
 		}
 	}
+	if p := c.checkScores(); p != nil {
+		return p
+	}
 	return c.checkMe()
+}
+
+// checkScores refuses a page without rows, unless those between two scores are counted.
+func (c *call) checkScores() *encode.Problem {
+	switch q := c.query(); {
+	case !c.route.page():
+		return nil
+	case q.Range == nil && q.Limit == 0:
+		return encode.BadArgument("limit", fmt.Sprintf(`is "0": want 1 to %d`, c.rowLimit(rankcache.MaxTop)))
+	case q.Range != nil && q.Range.Least > q.Range.Most:
+		return encode.BadArgument("min_score", "is above max_score")
+	}
+	return nil
 }
 
 // checkMe refuses around and gap without me, and what is of a sorted list without one.
@@ -148,6 +169,10 @@ func (c *call) setArg(arg int, value string) *encode.Problem {
 		if c.route.batch() {
 			return setNumber(&c.args.rows, "limit", value, 1, rankcache.MaxTop)
 		}
+		if value == "0" && c.route.page() { // see checkScores
+			q.Limit = 0
+			return nil
+		}
 		return setNumber(&q.Limit, "limit", value, 1, c.rowLimit(rankcache.MaxTop))
 	case argAround:
 		n := 0
@@ -182,6 +207,8 @@ func (c *call) setArg(arg int, value string) *encode.Problem {
 		return c.setBound(arg, value)
 	case argMinState:
 		return c.setMinState(value)
+	case argMinScore, argMaxScore:
+		return c.setScoreBound(arg, value)
 	case argAt:
 		c.args.at = value
 		return nil
@@ -231,6 +258,30 @@ func (c *call) setBound(arg int, value string) (p *encode.Problem) {
 		c.query().Wait = time.Duration(n) * time.Millisecond
 	}
 	return p
+}
+
+// setScoreBound reads an end of a range of scores, whose other end is open until it is read.
+func (c *call) setScoreBound(arg int, value string) *encode.Problem {
+	n, ok := parseScore(value)
+	if !ok {
+		return encode.BadArgument(argNames[arg], fmt.Sprintf("is %.40q: want a number", value))
+	}
+	if c.query().Range == nil {
+		c.scores = rankcache.ScoreRange{Least: math.Inf(-1), Most: math.Inf(1), Shown: true}
+		c.query().Range = &c.scores
+	}
+	if arg == argMinScore {
+		c.scores.Least = n
+	} else {
+		c.scores.Most = n
+	}
+	return nil
+}
+
+// parseScore reads a finite decimal number.
+func parseScore(text string) (float64, bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil && strings.Trim(text, "0123456789+-.eE") == "" && !math.IsInf(n, 0)
 }
 
 func (c *call) setMinState(text string) *encode.Problem {

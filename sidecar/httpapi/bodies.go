@@ -110,6 +110,9 @@ func (b *boardBody) fill(c *call) *encode.Problem {
 			return p
 		}
 	}
+	if p := c.checkScores(); p != nil {
+		return p
+	}
 	return c.checkMe()
 }
 

@@ -366,7 +366,7 @@ func TestClassLimits(t *testing.T) {
 		{"tag", "GET", half + "/top?zone=7&at=%s", "20261122-34", "20261122_34"},
 		{"time", "GET", half + "/top?zone=7&at=%s", "2026-11-22T09:20:00.123Z", "2026-11-22 09:20:00"},
 		{"zone of a time", "GET", half + "/members/m000001?zone=7&at=%s", "2026-11-22T09:20:00-00:30", "2026-11-22T09:20:00"},
-		{"limit", "GET", half + "/top?zone=7&limit=%s", "1", "0"},
+		{"limit", "GET", half + "/top?zone=7&limit=%s", "1", "501"},
 		{"around", "GET", half + "/top?zone=7&me=m&around=%s", "100", "101"},
 	} {
 		for target, taken := range map[string]bool{l.inside: true, l.outside: false} {

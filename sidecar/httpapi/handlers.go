@@ -47,7 +47,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	}
 	c.ctx = s.traceOf(&ctx.Request.Header)
 	switch c.route {
-	case routeTop, routeClassTop, routeMember, routeClassMember:
+	case routeTop, routeClassTop, routeMember, routeClassMember, routeScore, routeClassScore:
 		return s.read(ctx, c)
 	case routeBatch, routeClassBatch:
 		if p := c.list(ctx.PostBody()); p != nil {
@@ -99,6 +99,11 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	}
 	if c.route.page() {
 		s.page(ctx, c, a)
+		return nil
+	}
+	if c.route.score() {
+		c.out = c.appendClass(encode.AppendScore(c.out, c.query(), a), a.Life)
+		s.sendOut(ctx, c)
 		return nil
 	}
 	for i := range a.Own {

@@ -71,7 +71,7 @@ func dataLimits() []dataLimit {
 		{"no me", "GET", top + "me=%s", "m", ""},
 		{"start", "GET", top + "start=%s", "0", "-1"},
 		{"greatest start", "GET", top + "start=%s", "100000000", "100000001"},
-		{"limit", "GET", top + "limit=%s", "1", "0"},
+		{"limit", "GET", top + "min_score=1&limit=%s", "0", "-1"},
 		{"greatest limit", "GET", top + "limit=%s", "500", "501"},
 		{"around", "GET", member + "around=%s", "0", "-1"},
 		{"greatest around", "GET", member + "around=%s", "100", "101"},

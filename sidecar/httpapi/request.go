@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"time"
 	"unsafe"
 
@@ -20,6 +21,7 @@ type call struct {
 	qs     [1]rankcache.Query
 	as     [1]rankcache.Answer
 	member [1]string // the member of the path, or the caller
+	scores rankcache.ScoreRange
 	args   args
 	classRead
 	texts
@@ -97,13 +99,15 @@ const (
 	routeClassTop
 	routeClassMember
 	routeClassBatch
+	routeScore
+	routeClassScore
 	routeCompat
 	routes
 )
 
 func (r route) String() string {
 	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi", "boards_batch",
-		"classes", "class_top", "class_member", "class_members_batch", "compat"}[r]
+		"classes", "class_top", "class_member", "class_members_batch", "score", "class_score", "compat"}[r]
 }
 
 // post reports whether the route takes POST; all others by GET or HEAD.
@@ -116,7 +120,12 @@ func (r route) batch() bool { return r == routeBatch || r == routeClassBatch }
 func (r route) page() bool { return r == routeTop || r == routeClassTop }
 
 // byClass reports whether the route names the board by its class.
-func (r route) byClass() bool { return r >= routeClassTop && r <= routeClassBatch }
+func (r route) byClass() bool {
+	return r >= routeClassTop && r <= routeClassBatch || r == routeClassScore
+}
+
+// score reports whether the route answers which rank a score has.
+func (r route) score() bool { return r == routeScore || r == routeClassScore }
 
 // parsePath fills the call from the raw path: segments are split before they are
 // decoded, so that a member id may hold an encoded slash.
@@ -162,6 +171,10 @@ func (c *call) boardRoute(rest []byte) *encode.Problem {
 		c.route = routeBatch
 		return nil
 	}
+	if score, ok := bytes.CutPrefix(rest, []byte("scores/")); ok && bytes.IndexByte(score, '/') < 0 {
+		c.route = routeScore
+		return c.setScore(score)
+	}
 	member, ok := bytes.CutPrefix(rest, []byte("members/"))
 	if !ok || bytes.IndexByte(member, '/') >= 0 {
 		return unknownPath()
@@ -191,6 +204,8 @@ func (c *call) classRoute(rest []byte) *encode.Problem {
 		c.route = routeClassMember
 	case routeBatch:
 		c.route = routeClassBatch
+	case routeScore:
+		c.route = routeClassScore
 	}
 	if c.args.name, ok = c.decode(name, false); !ok {
 		return encode.BadArgument("class", "want the name of a class")
@@ -200,8 +215,8 @@ func (c *call) classRoute(rest []byte) *encode.Problem {
 
 func unknownPath() *encode.Problem {
 	return &encode.Problem{Code: encode.CodeUnknownPath, Detail: "want /v1/boards/{board}/top, " +
-		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/members:batch, /v1/boards:batch, " +
-		"/v1/classes, /v1/classes/{class}/top, /v1/classes/{class}/members/{member}, /v1/classes/{class}/members:batch, " +
+		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/scores/{score}, /v1/boards/{board}/members:batch, /v1/boards:batch, " +
+		"/v1/classes, /v1/classes/{class}/top, /v1/classes/{class}/members/{member}, /v1/classes/{class}/scores/{score}, /v1/classes/{class}/members:batch, " +
 		"/v1/profiles/{member}, /v1/profiles:batch or /openapi.yaml"}
 }
 
@@ -225,6 +240,18 @@ func (c *call) setMember(raw []byte) *encode.Problem {
 	if err := rankcache.CheckMember(m); err != nil {
 		return encode.BadArgument("member", err.Error())
 	}
+	return nil
+}
+
+// setScore asks for the rows with one score.
+func (c *call) setScore(raw []byte) *encode.Problem {
+	text, ok := c.decode(raw, false)
+	n, valid := parseScore(text)
+	if !ok || !valid {
+		return encode.BadArgument("score", fmt.Sprintf("is %.40q: want a number", text))
+	}
+	c.scores = rankcache.ScoreRange{Least: n, Most: n, Shown: true}
+	c.query().Range = &c.scores
 	return nil
 }
 

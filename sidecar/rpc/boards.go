@@ -3,12 +3,14 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
+	"google.golang.org/protobuf/proto"
 
 	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
@@ -34,6 +36,7 @@ func (s services) handle(mux *http.ServeMux) {
 	add(procedure("GetTop"), connect.NewUnaryHandlerSimple(procedure("GetTop"), s.getTop, options))
 	add(procedure("GetStanding"), connect.NewUnaryHandlerSimple(procedure("GetStanding"), s.getStanding, options))
 	add(procedure("BatchStandings"), connect.NewUnaryHandlerSimple(procedure("BatchStandings"), s.batchStandings, options))
+	add(procedure("GetScoreRank"), connect.NewUnaryHandlerSimple(procedure("GetScoreRank"), s.getScoreRank, options))
 	add(procedure("GetBoards"), connect.NewUnaryHandlerSimple(procedure("GetBoards"), s.getBoards, options))
 	add(procedure("Watch"), withControl(connect.NewServerStreamHandlerSimple(procedure("Watch"), watchService{s}.watch, options)))
 	add(grpchealth.NewHandler(s, options))
@@ -124,15 +127,57 @@ func (s services) getTop(ctx context.Context, r *v1.GetTopRequest) (*v1.GetTopRe
 		return nil, errorOf(p)
 	}
 	q.Start, q.Limit = int(r.Start), f.Limit
+	if p := between(&q, r.MinScore, r.MaxScore); p != nil {
+		return nil, errorOf(p)
+	}
 	a := rankcache.One(ctx, s.reader, q)
 	if a.Err != nil {
 		return nil, errorOf(encode.ProblemOf(a.Err))
 	}
-	return s.topOf(ctx, &f, &a), nil
+	return s.topOf(ctx, &f, &q, &a), nil
 }
 
-func (s services) topOf(ctx context.Context, f *found, a *rankcache.Answer) *v1.GetTopResponse {
-	return &v1.GetTopResponse{Page: pageMaker(s).pageOf(ctx, f, a.Start, a), AgeMs: ageMs(a.CurrentAt)}
+// between limits a query to scores; nil: an open end.
+func between(q *rankcache.Query, least, most *float64) *encode.Problem {
+	if least == nil && most == nil {
+		return nil
+	}
+	r := rankcache.ScoreRange{Least: math.Inf(-1), Most: math.Inf(1), Shown: true}
+	if least != nil {
+		r.Least = *least
+	}
+	if most != nil {
+		r.Most = *most
+	}
+	if !(r.Least <= r.Most) { // NaN is neither
+		return encode.BadArgument("min_score", "want numbers, of which the least is not above the greatest")
+	}
+	q.Range = &r
+	return nil
+}
+
+func (s services) getScoreRank(ctx context.Context, r *v1.GetScoreRankRequest) (*v1.GetScoreRankResponse, error) {
+	if math.IsInf(r.Score, 0) || math.IsNaN(r.Score) {
+		return nil, errorOf(encode.BadArgument("score", "want a number"))
+	}
+	f, a, err := s.members(ctx, rankcache.Query{Range: &rankcache.ScoreRange{Least: r.Score, Most: r.Score, Shown: true}}, r.Address, r.Order, false, nil, r.Bounds)
+	if err != nil {
+		return nil, err
+	}
+	res := &v1.GetScoreRankResponse{Page: head(&f.Key, a.Source, a.Stamp), AgeMs: ageMs(a.CurrentAt), Members: int64(a.Matches)}
+	res.Page.Beyond = a.Beyond
+	if rank := a.ScoreRank(); rank > 0 {
+		res.Rank = proto.Int64(int64(rank))
+	}
+	return res, nil
+}
+
+func (s services) topOf(ctx context.Context, f *found, q *rankcache.Query, a *rankcache.Answer) *v1.GetTopResponse {
+	page := pageMaker(s).pageOf(ctx, f, a.Start, a)
+	if q.Range != nil {
+		page.Matches, page.Beyond = proto.Int64(int64(a.Matches)), a.Beyond
+	}
+	return &v1.GetTopResponse{Page: page, AgeMs: ageMs(a.CurrentAt)}
 }
 
 func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
@@ -234,6 +279,10 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 		}
 		q := f.query()
 		q.Start, q.Limit = int(b.Start), f.Limit
+		if p := between(&q, b.MinScore, b.MaxScore); p != nil {
+			results[i] = problemResult(p)
+			continue
+		}
 		reads, at = append(reads, q), append(at, i)
 	}
 	answers := make([]rankcache.Answer, len(reads))
@@ -244,7 +293,7 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 			results[i] = problemResult(encode.ProblemOf(a.Err))
 			continue
 		}
-		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: s.topOf(ctx, &all[i], a)}}
+		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: s.topOf(ctx, &all[i], &reads[n], a)}}
 	}
 	return &v1.GetBoardsResponse{Boards: results}, nil
 }

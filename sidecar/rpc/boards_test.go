@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -51,6 +52,8 @@ func callConnect(ctx context.Context, url string, req, res proto.Message, option
 		return call(ctx, url, req, res.(*v1.GetStandingResponse), options)
 	case *v1.BatchStandingsRequest:
 		return call(ctx, url, req, res.(*v1.BatchStandingsResponse), options)
+	case *v1.GetScoreRankRequest:
+		return call(ctx, url, req, res.(*v1.GetScoreRankResponse), options)
 	case *v1.GetBoardsRequest:
 		return call(ctx, url, req, res.(*v1.GetBoardsResponse), options)
 	}
@@ -104,6 +107,28 @@ func TestBoards(t *testing.T) {
 			top.Reset()
 			do("GetTop", &v1.GetTopRequest{Address: at("elsewhere"), Limit: 1, Start: 3, Order: v1.Direction_DIRECTION_ASCENDING}, &top)
 			wantRows(t, top.Page.Rows, &v1.Row{Rank: proto.Int64(4), Member: fixture.Member(996), Score: proto.Float64(fixture.ScoreAt(12, 1000, 996))})
+			top.Reset()
+			score := func(member int) float64 { return fixture.ScoreAt(917, 57000, member) }
+			do("GetTop", &v1.GetTopRequest{Address: at("local"), Limit: 1, Start: 2, MinScore: proto.Float64(score(9)), MaxScore: proto.Float64(score(4) + 0.5)}, &top)
+			wantRows(t, top.Page.Rows, row(6, 57000, 917))
+			if p := top.Page; p.Start != 6 || p.Matches == nil || *p.Matches != 6 || p.Beyond {
+				t.Errorf("between two scores: %v", &top)
+			}
+			var ranges v1.GetBoardsResponse
+			do("GetBoards", &v1.GetBoardsRequest{Boards: []*v1.GetTopRequest{{Address: at("local"), MaxScore: proto.Float64(score(56999))}, {Address: at("local"), MinScore: proto.Float64(2), MaxScore: proto.Float64(1)}}}, &ranges)
+			if page := ranges.Boards[0].GetTop().GetPage(); page.GetMatches() != 1 || page.Rows[0].GetRank() != 57000 || ranges.Boards[1].GetProblem().GetArgument() != "min_score" {
+				t.Errorf("boards between two scores: %v", &ranges)
+			}
+			var rank v1.GetScoreRankResponse
+			do("GetScoreRank", &v1.GetScoreRankRequest{Address: at("local"), Score: score(70)}, &rank)
+			if rank.GetRank() != 71 || rank.Members != 1 || rank.Page.Total != 57000 || rank.Page.Board != "local" || len(rank.Page.Rows) > 0 {
+				t.Errorf("the rank of a score: %v", &rank)
+			}
+			rank.Reset()
+			do("GetScoreRank", &v1.GetScoreRankRequest{Address: at("elsewhere"), Score: 1e9, Order: v1.Direction_DIRECTION_ASCENDING}, &rank)
+			if rank.GetRank() != 1001 || rank.Members != 0 || rank.Page.Source != "redis" {
+				t.Errorf("the rank of a score in Redis: %v", &rank)
+			}
 			top.Reset()
 			do("GetTop", &v1.GetTopRequest{Address: at("local"), Limit: 1, Profiles: true}, &top)
 			wantRows(t, top.Page.Rows, profiled)
@@ -237,6 +262,7 @@ func TestBadArguments(t *testing.T) {
 	for _, req := range []*v1.GetTopRequest{
 		{}, {Address: at("a b")}, {Address: at("local"), Limit: -1}, {Address: at("local"), Start: -1}, {Address: at("local"), Order: 7},
 		{Address: &v1.Address{Board: "local", Class: "gift"}}, {Address: &v1.Address{Board: "local", At: "now"}},
+		{Address: at("local"), MinScore: proto.Float64(2), MaxScore: proto.Float64(1)}, {Address: at("local"), MinScore: proto.Float64(math.NaN())},
 		{Address: at("local"), Bounds: &v1.Bounds{WaitMs: 5001}}, {Address: at("local"), Bounds: &v1.Bounds{MinState: "x"}}, {Address: &v1.Address{Board: "local", Room: "\x01"}},
 	} {
 		if err := call(t.Context(), "GetTop", req, &v1.GetTopResponse{}); status.Code(err) != codes.InvalidArgument || codeOf(err) != "bad_argument" {

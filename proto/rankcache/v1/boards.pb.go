@@ -615,7 +615,11 @@ type Page struct {
 	TrendError string `protobuf:"bytes,16,opt,name=trend_error,json=trendError,proto3" json:"trend_error,omitempty"`
 	// Of a watch with trend: the tag of the period whose ranks the rows have. Not set: that board is not
 	// closed yet, or can't be read.
-	Trend         *string `protobuf:"bytes,17,opt,name=trend,proto3,oneof" json:"trend,omitempty"`
+	Trend *string `protobuf:"bytes,17,opt,name=trend,proto3,oneof" json:"trend,omitempty"`
+	// How many members have scores from min_score to max_score; not set if neither is asked for.
+	Matches *int64 `protobuf:"varint,18,opt,name=matches,proto3,oneof" json:"matches,omitempty"`
+	// Members with such scores may be missing: they are beyond the first n that the board keeps.
+	Beyond        bool `protobuf:"varint,19,opt,name=beyond,proto3" json:"beyond,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -769,6 +773,20 @@ func (x *Page) GetTrend() string {
 	return ""
 }
 
+func (x *Page) GetMatches() int64 {
+	if x != nil && x.Matches != nil {
+		return *x.Matches
+	}
+	return 0
+}
+
+func (x *Page) GetBeyond() bool {
+	if x != nil {
+		return x.Beyond
+	}
+	return false
+}
+
 // Problem is an error, with the fields that HTTP answers have. It is a detail of the error of
 // a call.
 type Problem struct {
@@ -877,7 +895,11 @@ type GetTopRequest struct {
 	// How old the answer may be.
 	Bounds *Bounds `protobuf:"bytes,6,opt,name=bounds,proto3" json:"bounds,omitempty"`
 	// What rows show.
-	Show          *Show `protobuf:"bytes,7,opt,name=show,proto3" json:"show,omitempty"`
+	Show *Show `protobuf:"bytes,7,opt,name=show,proto3" json:"show,omitempty"`
+	// The least score of the rows: start and limit count those within alone.
+	MinScore *float64 `protobuf:"fixed64,8,opt,name=min_score,json=minScore,proto3,oneof" json:"min_score,omitempty"`
+	// The greatest score of the rows.
+	MaxScore      *float64 `protobuf:"fixed64,9,opt,name=max_score,json=maxScore,proto3,oneof" json:"max_score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -959,6 +981,20 @@ func (x *GetTopRequest) GetShow() *Show {
 		return x.Show
 	}
 	return nil
+}
+
+func (x *GetTopRequest) GetMinScore() float64 {
+	if x != nil && x.MinScore != nil {
+		return *x.MinScore
+	}
+	return 0
+}
+
+func (x *GetTopRequest) GetMaxScore() float64 {
+	if x != nil && x.MaxScore != nil {
+		return *x.MaxScore
+	}
+	return 0
 }
 
 // GetTopResponse has the rows.
@@ -1371,6 +1407,152 @@ func (x *BatchStandingsResponse) GetMe() *Row {
 	return nil
 }
 
+// GetScoreRankRequest asks for the rank of a score.
+type GetScoreRankRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The board.
+	Address *Address `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// Which end comes first.
+	Order Direction `protobuf:"varint,2,opt,name=order,proto3,enum=rankcache.v1.Direction" json:"order,omitempty"`
+	// The score, which no member needs to have.
+	Score float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
+	// How old the answer may be.
+	Bounds        *Bounds `protobuf:"bytes,4,opt,name=bounds,proto3" json:"bounds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScoreRankRequest) Reset() {
+	*x = GetScoreRankRequest{}
+	mi := &file_rankcache_v1_boards_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScoreRankRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScoreRankRequest) ProtoMessage() {}
+
+func (x *GetScoreRankRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rankcache_v1_boards_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScoreRankRequest.ProtoReflect.Descriptor instead.
+func (*GetScoreRankRequest) Descriptor() ([]byte, []int) {
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetScoreRankRequest) GetAddress() *Address {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *GetScoreRankRequest) GetOrder() Direction {
+	if x != nil {
+		return x.Order
+	}
+	return Direction_DIRECTION_UNSPECIFIED
+}
+
+func (x *GetScoreRankRequest) GetScore() float64 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *GetScoreRankRequest) GetBounds() *Bounds {
+	if x != nil {
+		return x.Bounds
+	}
+	return nil
+}
+
+// GetScoreRankResponse has the rank.
+type GetScoreRankResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The board, without rows.
+	Page *Page `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	// How long ago it was known to be current.
+	AgeMs int64 `protobuf:"varint,2,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"`
+	// 1 + the members with a better score. Not set: it is beyond the first n that the board keeps.
+	Rank *int64 `protobuf:"varint,3,opt,name=rank,proto3,oneof" json:"rank,omitempty"`
+	// How many members have the score.
+	Members       int64 `protobuf:"varint,4,opt,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScoreRankResponse) Reset() {
+	*x = GetScoreRankResponse{}
+	mi := &file_rankcache_v1_boards_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScoreRankResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScoreRankResponse) ProtoMessage() {}
+
+func (x *GetScoreRankResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rankcache_v1_boards_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScoreRankResponse.ProtoReflect.Descriptor instead.
+func (*GetScoreRankResponse) Descriptor() ([]byte, []int) {
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetScoreRankResponse) GetPage() *Page {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+func (x *GetScoreRankResponse) GetAgeMs() int64 {
+	if x != nil {
+		return x.AgeMs
+	}
+	return 0
+}
+
+func (x *GetScoreRankResponse) GetRank() int64 {
+	if x != nil && x.Rank != nil {
+		return *x.Rank
+	}
+	return 0
+}
+
+func (x *GetScoreRankResponse) GetMembers() int64 {
+	if x != nil {
+		return x.Members
+	}
+	return 0
+}
+
 // GetBoardsRequest asks for several boards.
 type GetBoardsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1382,7 +1564,7 @@ type GetBoardsRequest struct {
 
 func (x *GetBoardsRequest) Reset() {
 	*x = GetBoardsRequest{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[13]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1576,7 @@ func (x *GetBoardsRequest) String() string {
 func (*GetBoardsRequest) ProtoMessage() {}
 
 func (x *GetBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[13]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1589,7 @@ func (x *GetBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardsRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{13}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetBoardsRequest) GetBoards() []*GetTopRequest {
@@ -1428,7 +1610,7 @@ type GetBoardsResponse struct {
 
 func (x *GetBoardsResponse) Reset() {
 	*x = GetBoardsResponse{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[14]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1622,7 @@ func (x *GetBoardsResponse) String() string {
 func (*GetBoardsResponse) ProtoMessage() {}
 
 func (x *GetBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[14]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1635,7 @@ func (x *GetBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardsResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{14}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetBoardsResponse) GetBoards() []*BoardResult {
@@ -1479,7 +1661,7 @@ type BoardResult struct {
 
 func (x *BoardResult) Reset() {
 	*x = BoardResult{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[15]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1673,7 @@ func (x *BoardResult) String() string {
 func (*BoardResult) ProtoMessage() {}
 
 func (x *BoardResult) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[15]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1686,7 @@ func (x *BoardResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardResult.ProtoReflect.Descriptor instead.
 func (*BoardResult) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{15}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BoardResult) GetResult() isBoardResult_Result {
@@ -1571,7 +1753,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[16]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1765,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[16]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1778,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{16}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRequest) GetAddress() *Address {
@@ -1661,7 +1843,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[17]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1855,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[17]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1868,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{17}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchResponse) GetId() string {
@@ -1789,7 +1971,7 @@ type Diff struct {
 
 func (x *Diff) Reset() {
 	*x = Diff{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[18]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1801,7 +1983,7 @@ func (x *Diff) String() string {
 func (*Diff) ProtoMessage() {}
 
 func (x *Diff) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[18]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1814,7 +1996,7 @@ func (x *Diff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diff.ProtoReflect.Descriptor instead.
 func (*Diff) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{18}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Diff) GetBase() string {
@@ -1858,7 +2040,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[19]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2052,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[19]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2065,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{19}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Change) GetAt() int32 {
@@ -1913,7 +2095,7 @@ type Age struct {
 
 func (x *Age) Reset() {
 	*x = Age{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[20]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2107,7 @@ func (x *Age) String() string {
 func (*Age) ProtoMessage() {}
 
 func (x *Age) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[20]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2120,7 @@ func (x *Age) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Age.ProtoReflect.Descriptor instead.
 func (*Age) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{20}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Age) GetAgeMs() int64 {
@@ -1968,7 +2150,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[21]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2162,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[21]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +2175,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{21}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *End) GetCode() string {
@@ -2059,7 +2241,7 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\b_profileB\r\n" +
 	"\v_percentileB\x10\n" +
 	"\x0e_previous_rankB\b\n" +
-	"\x06_place\"\x92\x04\n" +
+	"\x06_place\"\xd5\x04\n" +
 	"\x04Page\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x10\n" +
@@ -2079,15 +2261,19 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x06locked\x18\x0f \x01(\tR\x06locked\x12\x1f\n" +
 	"\vtrend_error\x18\x10 \x01(\tR\n" +
 	"trendError\x12\x19\n" +
-	"\x05trend\x18\x11 \x01(\tH\x00R\x05trend\x88\x01\x01B\b\n" +
-	"\x06_trend\"\x91\x01\n" +
+	"\x05trend\x18\x11 \x01(\tH\x00R\x05trend\x88\x01\x01\x12\x1d\n" +
+	"\amatches\x18\x12 \x01(\x03H\x01R\amatches\x88\x01\x01\x12\x16\n" +
+	"\x06beyond\x18\x13 \x01(\bR\x06beyondB\b\n" +
+	"\x06_trendB\n" +
+	"\n" +
+	"\b_matches\"\x91\x01\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x14\n" +
 	"\x05title\x18\x03 \x01(\tR\x05title\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x1a\n" +
 	"\bargument\x18\x05 \x01(\tR\bargument\x12\x10\n" +
-	"\x03seq\x18\x06 \x01(\x04R\x03seq\"\x8d\x02\n" +
+	"\x03seq\x18\x06 \x01(\x04R\x03seq\"\xed\x02\n" +
 	"\rGetTopRequest\x12/\n" +
 	"\aaddress\x18\x01 \x01(\v2\x15.rankcache.v1.AddressR\aaddress\x12-\n" +
 	"\x05order\x18\x02 \x01(\x0e2\x17.rankcache.v1.DirectionR\x05order\x12\x14\n" +
@@ -2095,7 +2281,13 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x1a\n" +
 	"\bprofiles\x18\x05 \x01(\bR\bprofiles\x12,\n" +
 	"\x06bounds\x18\x06 \x01(\v2\x14.rankcache.v1.BoundsR\x06bounds\x12&\n" +
-	"\x04show\x18\a \x01(\v2\x12.rankcache.v1.ShowR\x04show\"O\n" +
+	"\x04show\x18\a \x01(\v2\x12.rankcache.v1.ShowR\x04show\x12 \n" +
+	"\tmin_score\x18\b \x01(\x01H\x00R\bminScore\x88\x01\x01\x12 \n" +
+	"\tmax_score\x18\t \x01(\x01H\x01R\bmaxScore\x88\x01\x01B\f\n" +
+	"\n" +
+	"_min_scoreB\f\n" +
+	"\n" +
+	"_max_score\"O\n" +
 	"\x0eGetTopResponse\x12&\n" +
 	"\x04page\x18\x01 \x01(\v2\x12.rankcache.v1.PageR\x04page\x12\x15\n" +
 	"\x06age_ms\x18\x02 \x01(\x03R\x05ageMs\"\x96\x02\n" +
@@ -2125,7 +2317,18 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x04page\x18\x01 \x01(\v2\x12.rankcache.v1.PageR\x04page\x12\x15\n" +
 	"\x06age_ms\x18\x02 \x01(\x03R\x05ageMs\x12/\n" +
 	"\tstandings\x18\x03 \x03(\v2\x11.rankcache.v1.RowR\tstandings\x12!\n" +
-	"\x02me\x18\x04 \x01(\v2\x11.rankcache.v1.RowR\x02me\"G\n" +
+	"\x02me\x18\x04 \x01(\v2\x11.rankcache.v1.RowR\x02me\"\xb9\x01\n" +
+	"\x13GetScoreRankRequest\x12/\n" +
+	"\aaddress\x18\x01 \x01(\v2\x15.rankcache.v1.AddressR\aaddress\x12-\n" +
+	"\x05order\x18\x02 \x01(\x0e2\x17.rankcache.v1.DirectionR\x05order\x12\x14\n" +
+	"\x05score\x18\x03 \x01(\x01R\x05score\x12,\n" +
+	"\x06bounds\x18\x04 \x01(\v2\x14.rankcache.v1.BoundsR\x06bounds\"\x91\x01\n" +
+	"\x14GetScoreRankResponse\x12&\n" +
+	"\x04page\x18\x01 \x01(\v2\x12.rankcache.v1.PageR\x04page\x12\x15\n" +
+	"\x06age_ms\x18\x02 \x01(\x03R\x05ageMs\x12\x17\n" +
+	"\x04rank\x18\x03 \x01(\x03H\x00R\x04rank\x88\x01\x01\x12\x18\n" +
+	"\amembers\x18\x04 \x01(\x03R\amembersB\a\n" +
+	"\x05_rank\"G\n" +
 	"\x10GetBoardsRequest\x123\n" +
 	"\x06boards\x18\x01 \x03(\v2\x1b.rankcache.v1.GetTopRequestR\x06boards\"F\n" +
 	"\x11GetBoardsResponse\x121\n" +
@@ -2173,11 +2376,12 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x0fRANK_MODE_DENSE\x10\x03*+\n" +
 	"\x04Sort\x12\x14\n" +
 	"\x10SORT_UNSPECIFIED\x10\x00\x12\r\n" +
-	"\tSORT_RANK\x10\x012\x9a\x03\n" +
+	"\tSORT_RANK\x10\x012\xf3\x03\n" +
 	"\x06Boards\x12E\n" +
 	"\x06GetTop\x12\x1b.rankcache.v1.GetTopRequest\x1a\x1c.rankcache.v1.GetTopResponse\"\x00\x12T\n" +
 	"\vGetStanding\x12 .rankcache.v1.GetStandingRequest\x1a!.rankcache.v1.GetStandingResponse\"\x00\x12]\n" +
-	"\x0eBatchStandings\x12#.rankcache.v1.BatchStandingsRequest\x1a$.rankcache.v1.BatchStandingsResponse\"\x00\x12N\n" +
+	"\x0eBatchStandings\x12#.rankcache.v1.BatchStandingsRequest\x1a$.rankcache.v1.BatchStandingsResponse\"\x00\x12W\n" +
+	"\fGetScoreRank\x12!.rankcache.v1.GetScoreRankRequest\x1a\".rankcache.v1.GetScoreRankResponse\"\x00\x12N\n" +
 	"\tGetBoards\x12\x1e.rankcache.v1.GetBoardsRequest\x1a\x1f.rankcache.v1.GetBoardsResponse\"\x00\x12D\n" +
 	"\x05Watch\x12\x1a.rankcache.v1.WatchRequest\x1a\x1b.rankcache.v1.WatchResponse\"\x000\x01B*Z(rankcache/proto/rankcache/v1;rankcachev1b\x06proto3"
 
@@ -2194,7 +2398,7 @@ func file_rankcache_v1_boards_proto_rawDescGZIP() []byte {
 }
 
 var file_rankcache_v1_boards_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_rankcache_v1_boards_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_rankcache_v1_boards_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_rankcache_v1_boards_proto_goTypes = []any{
 	(Direction)(0),                 // 0: rankcache.v1.Direction
 	(RankMode)(0),                  // 1: rankcache.v1.RankMode
@@ -2212,24 +2416,26 @@ var file_rankcache_v1_boards_proto_goTypes = []any{
 	(*GetStandingResponse)(nil),    // 13: rankcache.v1.GetStandingResponse
 	(*BatchStandingsRequest)(nil),  // 14: rankcache.v1.BatchStandingsRequest
 	(*BatchStandingsResponse)(nil), // 15: rankcache.v1.BatchStandingsResponse
-	(*GetBoardsRequest)(nil),       // 16: rankcache.v1.GetBoardsRequest
-	(*GetBoardsResponse)(nil),      // 17: rankcache.v1.GetBoardsResponse
-	(*BoardResult)(nil),            // 18: rankcache.v1.BoardResult
-	(*WatchRequest)(nil),           // 19: rankcache.v1.WatchRequest
-	(*WatchResponse)(nil),          // 20: rankcache.v1.WatchResponse
-	(*Diff)(nil),                   // 21: rankcache.v1.Diff
-	(*Change)(nil),                 // 22: rankcache.v1.Change
-	(*Age)(nil),                    // 23: rankcache.v1.Age
-	(*End)(nil),                    // 24: rankcache.v1.End
-	nil,                            // 25: rankcache.v1.Address.DimensionsEntry
-	(*timestamppb.Timestamp)(nil),  // 26: google.protobuf.Timestamp
+	(*GetScoreRankRequest)(nil),    // 16: rankcache.v1.GetScoreRankRequest
+	(*GetScoreRankResponse)(nil),   // 17: rankcache.v1.GetScoreRankResponse
+	(*GetBoardsRequest)(nil),       // 18: rankcache.v1.GetBoardsRequest
+	(*GetBoardsResponse)(nil),      // 19: rankcache.v1.GetBoardsResponse
+	(*BoardResult)(nil),            // 20: rankcache.v1.BoardResult
+	(*WatchRequest)(nil),           // 21: rankcache.v1.WatchRequest
+	(*WatchResponse)(nil),          // 22: rankcache.v1.WatchResponse
+	(*Diff)(nil),                   // 23: rankcache.v1.Diff
+	(*Change)(nil),                 // 24: rankcache.v1.Change
+	(*Age)(nil),                    // 25: rankcache.v1.Age
+	(*End)(nil),                    // 26: rankcache.v1.End
+	nil,                            // 27: rankcache.v1.Address.DimensionsEntry
+	(*timestamppb.Timestamp)(nil),  // 28: google.protobuf.Timestamp
 }
 var file_rankcache_v1_boards_proto_depIdxs = []int32{
 	1,  // 0: rankcache.v1.Show.rank_mode:type_name -> rankcache.v1.RankMode
-	25, // 1: rankcache.v1.Address.dimensions:type_name -> rankcache.v1.Address.DimensionsEntry
-	26, // 2: rankcache.v1.Period.start:type_name -> google.protobuf.Timestamp
-	26, // 3: rankcache.v1.Period.end:type_name -> google.protobuf.Timestamp
-	26, // 4: rankcache.v1.Page.published_at:type_name -> google.protobuf.Timestamp
+	27, // 1: rankcache.v1.Address.dimensions:type_name -> rankcache.v1.Address.DimensionsEntry
+	28, // 2: rankcache.v1.Period.start:type_name -> google.protobuf.Timestamp
+	28, // 3: rankcache.v1.Period.end:type_name -> google.protobuf.Timestamp
+	28, // 4: rankcache.v1.Page.published_at:type_name -> google.protobuf.Timestamp
 	0,  // 5: rankcache.v1.Page.order:type_name -> rankcache.v1.Direction
 	7,  // 6: rankcache.v1.Page.rows:type_name -> rankcache.v1.Row
 	6,  // 7: rankcache.v1.Page.period:type_name -> rankcache.v1.Period
@@ -2252,34 +2458,40 @@ var file_rankcache_v1_boards_proto_depIdxs = []int32{
 	8,  // 24: rankcache.v1.BatchStandingsResponse.page:type_name -> rankcache.v1.Page
 	7,  // 25: rankcache.v1.BatchStandingsResponse.standings:type_name -> rankcache.v1.Row
 	7,  // 26: rankcache.v1.BatchStandingsResponse.me:type_name -> rankcache.v1.Row
-	10, // 27: rankcache.v1.GetBoardsRequest.boards:type_name -> rankcache.v1.GetTopRequest
-	18, // 28: rankcache.v1.GetBoardsResponse.boards:type_name -> rankcache.v1.BoardResult
-	11, // 29: rankcache.v1.BoardResult.top:type_name -> rankcache.v1.GetTopResponse
-	9,  // 30: rankcache.v1.BoardResult.problem:type_name -> rankcache.v1.Problem
-	4,  // 31: rankcache.v1.WatchRequest.address:type_name -> rankcache.v1.Address
-	0,  // 32: rankcache.v1.WatchRequest.order:type_name -> rankcache.v1.Direction
-	8,  // 33: rankcache.v1.WatchResponse.page:type_name -> rankcache.v1.Page
-	21, // 34: rankcache.v1.WatchResponse.diff:type_name -> rankcache.v1.Diff
-	23, // 35: rankcache.v1.WatchResponse.age:type_name -> rankcache.v1.Age
-	24, // 36: rankcache.v1.WatchResponse.end:type_name -> rankcache.v1.End
-	8,  // 37: rankcache.v1.Diff.page:type_name -> rankcache.v1.Page
-	22, // 38: rankcache.v1.Diff.changes:type_name -> rankcache.v1.Change
-	7,  // 39: rankcache.v1.Change.row:type_name -> rankcache.v1.Row
-	10, // 40: rankcache.v1.Boards.GetTop:input_type -> rankcache.v1.GetTopRequest
-	12, // 41: rankcache.v1.Boards.GetStanding:input_type -> rankcache.v1.GetStandingRequest
-	14, // 42: rankcache.v1.Boards.BatchStandings:input_type -> rankcache.v1.BatchStandingsRequest
-	16, // 43: rankcache.v1.Boards.GetBoards:input_type -> rankcache.v1.GetBoardsRequest
-	19, // 44: rankcache.v1.Boards.Watch:input_type -> rankcache.v1.WatchRequest
-	11, // 45: rankcache.v1.Boards.GetTop:output_type -> rankcache.v1.GetTopResponse
-	13, // 46: rankcache.v1.Boards.GetStanding:output_type -> rankcache.v1.GetStandingResponse
-	15, // 47: rankcache.v1.Boards.BatchStandings:output_type -> rankcache.v1.BatchStandingsResponse
-	17, // 48: rankcache.v1.Boards.GetBoards:output_type -> rankcache.v1.GetBoardsResponse
-	20, // 49: rankcache.v1.Boards.Watch:output_type -> rankcache.v1.WatchResponse
-	45, // [45:50] is the sub-list for method output_type
-	40, // [40:45] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	4,  // 27: rankcache.v1.GetScoreRankRequest.address:type_name -> rankcache.v1.Address
+	0,  // 28: rankcache.v1.GetScoreRankRequest.order:type_name -> rankcache.v1.Direction
+	5,  // 29: rankcache.v1.GetScoreRankRequest.bounds:type_name -> rankcache.v1.Bounds
+	8,  // 30: rankcache.v1.GetScoreRankResponse.page:type_name -> rankcache.v1.Page
+	10, // 31: rankcache.v1.GetBoardsRequest.boards:type_name -> rankcache.v1.GetTopRequest
+	20, // 32: rankcache.v1.GetBoardsResponse.boards:type_name -> rankcache.v1.BoardResult
+	11, // 33: rankcache.v1.BoardResult.top:type_name -> rankcache.v1.GetTopResponse
+	9,  // 34: rankcache.v1.BoardResult.problem:type_name -> rankcache.v1.Problem
+	4,  // 35: rankcache.v1.WatchRequest.address:type_name -> rankcache.v1.Address
+	0,  // 36: rankcache.v1.WatchRequest.order:type_name -> rankcache.v1.Direction
+	8,  // 37: rankcache.v1.WatchResponse.page:type_name -> rankcache.v1.Page
+	23, // 38: rankcache.v1.WatchResponse.diff:type_name -> rankcache.v1.Diff
+	25, // 39: rankcache.v1.WatchResponse.age:type_name -> rankcache.v1.Age
+	26, // 40: rankcache.v1.WatchResponse.end:type_name -> rankcache.v1.End
+	8,  // 41: rankcache.v1.Diff.page:type_name -> rankcache.v1.Page
+	24, // 42: rankcache.v1.Diff.changes:type_name -> rankcache.v1.Change
+	7,  // 43: rankcache.v1.Change.row:type_name -> rankcache.v1.Row
+	10, // 44: rankcache.v1.Boards.GetTop:input_type -> rankcache.v1.GetTopRequest
+	12, // 45: rankcache.v1.Boards.GetStanding:input_type -> rankcache.v1.GetStandingRequest
+	14, // 46: rankcache.v1.Boards.BatchStandings:input_type -> rankcache.v1.BatchStandingsRequest
+	16, // 47: rankcache.v1.Boards.GetScoreRank:input_type -> rankcache.v1.GetScoreRankRequest
+	18, // 48: rankcache.v1.Boards.GetBoards:input_type -> rankcache.v1.GetBoardsRequest
+	21, // 49: rankcache.v1.Boards.Watch:input_type -> rankcache.v1.WatchRequest
+	11, // 50: rankcache.v1.Boards.GetTop:output_type -> rankcache.v1.GetTopResponse
+	13, // 51: rankcache.v1.Boards.GetStanding:output_type -> rankcache.v1.GetStandingResponse
+	15, // 52: rankcache.v1.Boards.BatchStandings:output_type -> rankcache.v1.BatchStandingsResponse
+	17, // 53: rankcache.v1.Boards.GetScoreRank:output_type -> rankcache.v1.GetScoreRankResponse
+	19, // 54: rankcache.v1.Boards.GetBoards:output_type -> rankcache.v1.GetBoardsResponse
+	22, // 55: rankcache.v1.Boards.Watch:output_type -> rankcache.v1.WatchResponse
+	50, // [50:56] is the sub-list for method output_type
+	44, // [44:50] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_rankcache_v1_boards_proto_init() }
@@ -2289,11 +2501,13 @@ func file_rankcache_v1_boards_proto_init() {
 	}
 	file_rankcache_v1_boards_proto_msgTypes[4].OneofWrappers = []any{}
 	file_rankcache_v1_boards_proto_msgTypes[5].OneofWrappers = []any{}
-	file_rankcache_v1_boards_proto_msgTypes[15].OneofWrappers = []any{
+	file_rankcache_v1_boards_proto_msgTypes[7].OneofWrappers = []any{}
+	file_rankcache_v1_boards_proto_msgTypes[14].OneofWrappers = []any{}
+	file_rankcache_v1_boards_proto_msgTypes[17].OneofWrappers = []any{
 		(*BoardResult_Top)(nil),
 		(*BoardResult_Problem)(nil),
 	}
-	file_rankcache_v1_boards_proto_msgTypes[17].OneofWrappers = []any{
+	file_rankcache_v1_boards_proto_msgTypes[19].OneofWrappers = []any{
 		(*WatchResponse_Page)(nil),
 		(*WatchResponse_Diff)(nil),
 		(*WatchResponse_Age)(nil),
@@ -2305,7 +2519,7 @@ func file_rankcache_v1_boards_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rankcache_v1_boards_proto_rawDesc), len(file_rankcache_v1_boards_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
