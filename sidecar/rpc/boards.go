@@ -197,6 +197,7 @@ func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address
 // standings returns the answer about members alone.
 func (s services) standings(ctx context.Context, f *found, a *rankcache.Answer) *v1.BatchStandingsResponse {
 	m := head(&f.Key, a.Source, a.Stamp)
+	m.Incomplete = a.Incomplete
 	var j encode.Joined
 	rows, members := make([]*v1.Row, len(a.Own)), make([]string, len(a.Own))
 	for i := range a.Own {

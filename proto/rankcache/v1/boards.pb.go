@@ -78,176 +78,6 @@ func (Direction) EnumDescriptor() ([]byte, []int) {
 	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{0}
 }
 
-// RankMode is which ranks members with the same score have.
-type RankMode int32
-
-const (
-	// Ordinal.
-	RankMode_RANK_MODE_UNSPECIFIED RankMode = 0
-	// 1 2 3 4: each row has its own rank.
-	RankMode_RANK_MODE_ORDINAL RankMode = 1
-	// 1 2 2 4: 1 + the members with a better score.
-	RankMode_RANK_MODE_COMPETITION RankMode = 2
-	// 1 2 2 3: 1 + the distinct better scores; only of boards that are whole in memory.
-	RankMode_RANK_MODE_DENSE RankMode = 3
-)
-
-// Enum value maps for RankMode.
-var (
-	RankMode_name = map[int32]string{
-		0: "RANK_MODE_UNSPECIFIED",
-		1: "RANK_MODE_ORDINAL",
-		2: "RANK_MODE_COMPETITION",
-		3: "RANK_MODE_DENSE",
-	}
-	RankMode_value = map[string]int32{
-		"RANK_MODE_UNSPECIFIED": 0,
-		"RANK_MODE_ORDINAL":     1,
-		"RANK_MODE_COMPETITION": 2,
-		"RANK_MODE_DENSE":       3,
-	}
-)
-
-func (x RankMode) Enum() *RankMode {
-	p := new(RankMode)
-	*p = x
-	return p
-}
-
-func (x RankMode) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (RankMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_rankcache_v1_boards_proto_enumTypes[1].Descriptor()
-}
-
-func (RankMode) Type() protoreflect.EnumType {
-	return &file_rankcache_v1_boards_proto_enumTypes[1]
-}
-
-func (x RankMode) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use RankMode.Descriptor instead.
-func (RankMode) EnumDescriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{1}
-}
-
-// Sort is the sequence of members in an answer.
-type Sort int32
-
-const (
-	// That of the request.
-	Sort_SORT_UNSPECIFIED Sort = 0
-	// Best first, each member once, those that are not on the board last.
-	Sort_SORT_RANK Sort = 1
-)
-
-// Enum value maps for Sort.
-var (
-	Sort_name = map[int32]string{
-		0: "SORT_UNSPECIFIED",
-		1: "SORT_RANK",
-	}
-	Sort_value = map[string]int32{
-		"SORT_UNSPECIFIED": 0,
-		"SORT_RANK":        1,
-	}
-)
-
-func (x Sort) Enum() *Sort {
-	p := new(Sort)
-	*p = x
-	return p
-}
-
-func (x Sort) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Sort) Descriptor() protoreflect.EnumDescriptor {
-	return file_rankcache_v1_boards_proto_enumTypes[2].Descriptor()
-}
-
-func (Sort) Type() protoreflect.EnumType {
-	return &file_rankcache_v1_boards_proto_enumTypes[2]
-}
-
-func (x Sort) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Sort.Descriptor instead.
-func (Sort) EnumDescriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{2}
-}
-
-// Show is what rows show beside rank and score.
-type Show struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which ranks members with the same score have.
-	RankMode RankMode `protobuf:"varint,1,opt,name=rank_mode,json=rankMode,proto3,enum=rankcache.v1.RankMode" json:"rank_mode,omitempty"`
-	// Whether rows have their percentile.
-	Percentile bool `protobuf:"varint,2,opt,name=percentile,proto3" json:"percentile,omitempty"`
-	// Whether rows have the rank in the period before.
-	Trend         bool `protobuf:"varint,3,opt,name=trend,proto3" json:"trend,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Show) Reset() {
-	*x = Show{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Show) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Show) ProtoMessage() {}
-
-func (x *Show) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Show.ProtoReflect.Descriptor instead.
-func (*Show) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *Show) GetRankMode() RankMode {
-	if x != nil {
-		return x.RankMode
-	}
-	return RankMode_RANK_MODE_UNSPECIFIED
-}
-
-func (x *Show) GetPercentile() bool {
-	if x != nil {
-		return x.Percentile
-	}
-	return false
-}
-
-func (x *Show) GetTrend() bool {
-	if x != nil {
-		return x.Trend
-	}
-	return false
-}
-
 // Address names a board, by its id or by its class.
 type Address struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -267,7 +97,7 @@ type Address struct {
 
 func (x *Address) Reset() {
 	*x = Address{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[1]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +109,7 @@ func (x *Address) String() string {
 func (*Address) ProtoMessage() {}
 
 func (x *Address) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[1]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +122,7 @@ func (x *Address) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Address.ProtoReflect.Descriptor instead.
 func (*Address) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{1}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Address) GetBoard() string {
@@ -347,7 +177,7 @@ type Bounds struct {
 
 func (x *Bounds) Reset() {
 	*x = Bounds{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[2]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -359,7 +189,7 @@ func (x *Bounds) String() string {
 func (*Bounds) ProtoMessage() {}
 
 func (x *Bounds) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[2]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -372,7 +202,7 @@ func (x *Bounds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bounds.ProtoReflect.Descriptor instead.
 func (*Bounds) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{2}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Bounds) GetMaxAgeMs() int64 {
@@ -420,7 +250,7 @@ type Period struct {
 
 func (x *Period) Reset() {
 	*x = Period{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[3]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +262,7 @@ func (x *Period) String() string {
 func (*Period) ProtoMessage() {}
 
 func (x *Period) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[3]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +275,7 @@ func (x *Period) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Period.ProtoReflect.Descriptor instead.
 func (*Period) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{3}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Period) GetTag() string {
@@ -486,21 +316,14 @@ type Row struct {
 	// The score. Not set: the member is not on the board.
 	Score *float64 `protobuf:"fixed64,3,opt,name=score,proto3,oneof" json:"score,omitempty"`
 	// The profile as JSON; not set if none was asked for or the member has none.
-	Profile *string `protobuf:"bytes,4,opt,name=profile,proto3,oneof" json:"profile,omitempty"`
-	// How many percent of the board's members have this score or a worse one, if it was asked for.
-	Percentile *float64 `protobuf:"fixed64,5,opt,name=percentile,proto3,oneof" json:"percentile,omitempty"`
-	// The rank in the period before, if it was asked for. Not set: the member was not on that board, or
-	// the page has a trend_error.
-	PreviousRank *int64 `protobuf:"varint,6,opt,name=previous_rank,json=previousRank,proto3,oneof" json:"previous_rank,omitempty"`
-	// With SORT_RANK, the 1-based place among the members. Not set: the member is not on the board.
-	Place         *int64 `protobuf:"varint,7,opt,name=place,proto3,oneof" json:"place,omitempty"`
+	Profile       *string `protobuf:"bytes,4,opt,name=profile,proto3,oneof" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Row) Reset() {
 	*x = Row{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[4]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -512,7 +335,7 @@ func (x *Row) String() string {
 func (*Row) ProtoMessage() {}
 
 func (x *Row) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[4]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -525,7 +348,7 @@ func (x *Row) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Row.ProtoReflect.Descriptor instead.
 func (*Row) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{4}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Row) GetRank() int64 {
@@ -556,33 +379,12 @@ func (x *Row) GetProfile() string {
 	return ""
 }
 
-func (x *Row) GetPercentile() float64 {
-	if x != nil && x.Percentile != nil {
-		return *x.Percentile
-	}
-	return 0
-}
-
-func (x *Row) GetPreviousRank() int64 {
-	if x != nil && x.PreviousRank != nil {
-		return *x.PreviousRank
-	}
-	return 0
-}
-
-func (x *Row) GetPlace() int64 {
-	if x != nil && x.Place != nil {
-		return *x.Place
-	}
-	return 0
-}
-
 // Page is rows of a board, all of one moment.
 type Page struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The board's id.
 	Board string `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
-	// What answered: local, hot, redis, ledger or final.
+	// What answered: local, hot, redis or ledger.
 	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	// The number of changes applied to the board, 0 if unknown.
 	Seq uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -611,18 +413,15 @@ type Page struct {
 	// Of a board that is named by its class: how far its life has come, open, closing, closed or final.
 	// While it is open or closing its scores may change.
 	Locked string `protobuf:"bytes,15,opt,name=locked,proto3" json:"locked,omitempty"`
-	// Why the rows lack the ranks of the period before that were asked for: the code of a problem.
-	TrendError string `protobuf:"bytes,16,opt,name=trend_error,json=trendError,proto3" json:"trend_error,omitempty"`
-	// Of a watch with trend: the tag of the period whose ranks the rows have. Not set: that board is not
-	// closed yet, or can't be read.
-	Trend         *string `protobuf:"bytes,17,opt,name=trend,proto3,oneof" json:"trend,omitempty"`
+	// The board is a sum of several periods, and does not have all of them yet.
+	Incomplete    bool `protobuf:"varint,16,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Page) Reset() {
 	*x = Page{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[5]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +433,7 @@ func (x *Page) String() string {
 func (*Page) ProtoMessage() {}
 
 func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[5]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +446,7 @@ func (x *Page) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Page.ProtoReflect.Descriptor instead.
 func (*Page) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{5}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Page) GetBoard() string {
@@ -755,18 +554,11 @@ func (x *Page) GetLocked() string {
 	return ""
 }
 
-func (x *Page) GetTrendError() string {
+func (x *Page) GetIncomplete() bool {
 	if x != nil {
-		return x.TrendError
+		return x.Incomplete
 	}
-	return ""
-}
-
-func (x *Page) GetTrend() string {
-	if x != nil && x.Trend != nil {
-		return *x.Trend
-	}
-	return ""
+	return false
 }
 
 // Problem is an error, with the fields that HTTP answers have. It is a detail of the error of
@@ -791,7 +583,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[6]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +595,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[6]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +608,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{6}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Problem) GetCode() string {
@@ -875,16 +667,14 @@ type GetTopRequest struct {
 	// Whether rows have profiles.
 	Profiles bool `protobuf:"varint,5,opt,name=profiles,proto3" json:"profiles,omitempty"`
 	// How old the answer may be.
-	Bounds *Bounds `protobuf:"bytes,6,opt,name=bounds,proto3" json:"bounds,omitempty"`
-	// What rows show.
-	Show          *Show `protobuf:"bytes,7,opt,name=show,proto3" json:"show,omitempty"`
+	Bounds        *Bounds `protobuf:"bytes,6,opt,name=bounds,proto3" json:"bounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetTopRequest) Reset() {
 	*x = GetTopRequest{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[7]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +686,7 @@ func (x *GetTopRequest) String() string {
 func (*GetTopRequest) ProtoMessage() {}
 
 func (x *GetTopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[7]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +699,7 @@ func (x *GetTopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopRequest.ProtoReflect.Descriptor instead.
 func (*GetTopRequest) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{7}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetTopRequest) GetAddress() *Address {
@@ -954,13 +744,6 @@ func (x *GetTopRequest) GetBounds() *Bounds {
 	return nil
 }
 
-func (x *GetTopRequest) GetShow() *Show {
-	if x != nil {
-		return x.Show
-	}
-	return nil
-}
-
 // GetTopResponse has the rows.
 type GetTopResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -974,7 +757,7 @@ type GetTopResponse struct {
 
 func (x *GetTopResponse) Reset() {
 	*x = GetTopResponse{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[8]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +769,7 @@ func (x *GetTopResponse) String() string {
 func (*GetTopResponse) ProtoMessage() {}
 
 func (x *GetTopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[8]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +782,7 @@ func (x *GetTopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopResponse.ProtoReflect.Descriptor instead.
 func (*GetTopResponse) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{8}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetTopResponse) GetPage() *Page {
@@ -1030,16 +813,14 @@ type GetStandingRequest struct {
 	// Whether rows have profiles.
 	Profiles bool `protobuf:"varint,5,opt,name=profiles,proto3" json:"profiles,omitempty"`
 	// How old the answer may be.
-	Bounds *Bounds `protobuf:"bytes,6,opt,name=bounds,proto3" json:"bounds,omitempty"`
-	// What rows show.
-	Show          *Show `protobuf:"bytes,7,opt,name=show,proto3" json:"show,omitempty"`
+	Bounds        *Bounds `protobuf:"bytes,6,opt,name=bounds,proto3" json:"bounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStandingRequest) Reset() {
 	*x = GetStandingRequest{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[9]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +832,7 @@ func (x *GetStandingRequest) String() string {
 func (*GetStandingRequest) ProtoMessage() {}
 
 func (x *GetStandingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[9]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +845,7 @@ func (x *GetStandingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStandingRequest.ProtoReflect.Descriptor instead.
 func (*GetStandingRequest) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{9}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetStandingRequest) GetAddress() *Address {
@@ -1109,13 +890,6 @@ func (x *GetStandingRequest) GetBounds() *Bounds {
 	return nil
 }
 
-func (x *GetStandingRequest) GetShow() *Show {
-	if x != nil {
-		return x.Show
-	}
-	return nil
-}
-
 // GetStandingResponse has the member.
 type GetStandingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1131,7 +905,7 @@ type GetStandingResponse struct {
 
 func (x *GetStandingResponse) Reset() {
 	*x = GetStandingResponse{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[10]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +917,7 @@ func (x *GetStandingResponse) String() string {
 func (*GetStandingResponse) ProtoMessage() {}
 
 func (x *GetStandingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[10]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +930,7 @@ func (x *GetStandingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStandingResponse.ProtoReflect.Descriptor instead.
 func (*GetStandingResponse) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{10}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetStandingResponse) GetPage() *Page {
@@ -1192,22 +966,14 @@ type BatchStandingsRequest struct {
 	// Whether rows have profiles.
 	Profiles bool `protobuf:"varint,4,opt,name=profiles,proto3" json:"profiles,omitempty"`
 	// How old the answer may be.
-	Bounds *Bounds `protobuf:"bytes,5,opt,name=bounds,proto3" json:"bounds,omitempty"`
-	// What rows show.
-	Show *Show `protobuf:"bytes,6,opt,name=show,proto3" json:"show,omitempty"`
-	// The sequence of the members in the answer.
-	Sort Sort `protobuf:"varint,7,opt,name=sort,proto3,enum=rankcache.v1.Sort" json:"sort,omitempty"`
-	// With SORT_RANK, the most members of the answer, 1 to 500; 0: all.
-	Limit int32 `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"`
-	// With SORT_RANK, a member that is among them, whether it was named or not, and is answered as me.
-	Me            string `protobuf:"bytes,9,opt,name=me,proto3" json:"me,omitempty"`
+	Bounds        *Bounds `protobuf:"bytes,5,opt,name=bounds,proto3" json:"bounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BatchStandingsRequest) Reset() {
 	*x = BatchStandingsRequest{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[11]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +985,7 @@ func (x *BatchStandingsRequest) String() string {
 func (*BatchStandingsRequest) ProtoMessage() {}
 
 func (x *BatchStandingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[11]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +998,7 @@ func (x *BatchStandingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchStandingsRequest.ProtoReflect.Descriptor instead.
 func (*BatchStandingsRequest) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{11}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BatchStandingsRequest) GetAddress() *Address {
@@ -1270,34 +1036,6 @@ func (x *BatchStandingsRequest) GetBounds() *Bounds {
 	return nil
 }
 
-func (x *BatchStandingsRequest) GetShow() *Show {
-	if x != nil {
-		return x.Show
-	}
-	return nil
-}
-
-func (x *BatchStandingsRequest) GetSort() Sort {
-	if x != nil {
-		return x.Sort
-	}
-	return Sort_SORT_UNSPECIFIED
-}
-
-func (x *BatchStandingsRequest) GetLimit() int32 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *BatchStandingsRequest) GetMe() string {
-	if x != nil {
-		return x.Me
-	}
-	return ""
-}
-
 // BatchStandingsResponse has the members.
 type BatchStandingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1305,17 +1043,15 @@ type BatchStandingsResponse struct {
 	Page *Page `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
 	// How long ago it was known to be current.
 	AgeMs int64 `protobuf:"varint,2,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"`
-	// The members, in the order of the request or by rank.
-	Standings []*Row `protobuf:"bytes,3,rep,name=standings,proto3" json:"standings,omitempty"`
-	// The member of me; not set if it is not on the board.
-	Me            *Row `protobuf:"bytes,4,opt,name=me,proto3" json:"me,omitempty"`
+	// The members, in the order of the request.
+	Standings     []*Row `protobuf:"bytes,3,rep,name=standings,proto3" json:"standings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BatchStandingsResponse) Reset() {
 	*x = BatchStandingsResponse{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[12]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1063,7 @@ func (x *BatchStandingsResponse) String() string {
 func (*BatchStandingsResponse) ProtoMessage() {}
 
 func (x *BatchStandingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[12]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1076,7 @@ func (x *BatchStandingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchStandingsResponse.ProtoReflect.Descriptor instead.
 func (*BatchStandingsResponse) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{12}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BatchStandingsResponse) GetPage() *Page {
@@ -1364,13 +1100,6 @@ func (x *BatchStandingsResponse) GetStandings() []*Row {
 	return nil
 }
 
-func (x *BatchStandingsResponse) GetMe() *Row {
-	if x != nil {
-		return x.Me
-	}
-	return nil
-}
-
 // GetBoardsRequest asks for several boards.
 type GetBoardsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1382,7 +1111,7 @@ type GetBoardsRequest struct {
 
 func (x *GetBoardsRequest) Reset() {
 	*x = GetBoardsRequest{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[13]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1123,7 @@ func (x *GetBoardsRequest) String() string {
 func (*GetBoardsRequest) ProtoMessage() {}
 
 func (x *GetBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[13]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1136,7 @@ func (x *GetBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardsRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{13}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetBoardsRequest) GetBoards() []*GetTopRequest {
@@ -1428,7 +1157,7 @@ type GetBoardsResponse struct {
 
 func (x *GetBoardsResponse) Reset() {
 	*x = GetBoardsResponse{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[14]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1169,7 @@ func (x *GetBoardsResponse) String() string {
 func (*GetBoardsResponse) ProtoMessage() {}
 
 func (x *GetBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[14]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1182,7 @@ func (x *GetBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardsResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{14}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetBoardsResponse) GetBoards() []*BoardResult {
@@ -1479,7 +1208,7 @@ type BoardResult struct {
 
 func (x *BoardResult) Reset() {
 	*x = BoardResult{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[15]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1220,7 @@ func (x *BoardResult) String() string {
 func (*BoardResult) ProtoMessage() {}
 
 func (x *BoardResult) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[15]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1233,7 @@ func (x *BoardResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardResult.ProtoReflect.Descriptor instead.
 func (*BoardResult) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{15}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BoardResult) GetResult() isBoardResult_Result {
@@ -1562,16 +1291,14 @@ type WatchRequest struct {
 	// Whether rows have profiles.
 	Profiles bool `protobuf:"varint,4,opt,name=profiles,proto3" json:"profiles,omitempty"`
 	// The id of the last event that the client has; empty: it has none.
-	LastId string `protobuf:"bytes,5,opt,name=last_id,json=lastId,proto3" json:"last_id,omitempty"`
-	// Whether rows have the rank in the period before, once that board is closed.
-	Trend         bool `protobuf:"varint,6,opt,name=trend,proto3" json:"trend,omitempty"`
+	LastId        string `protobuf:"bytes,5,opt,name=last_id,json=lastId,proto3" json:"last_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[16]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1310,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[16]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1323,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{16}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchRequest) GetAddress() *Address {
@@ -1634,13 +1361,6 @@ func (x *WatchRequest) GetLastId() string {
 	return ""
 }
 
-func (x *WatchRequest) GetTrend() bool {
-	if x != nil {
-		return x.Trend
-	}
-	return false
-}
-
 // WatchResponse is one event of a stream.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1661,7 +1381,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[17]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1393,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[17]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1406,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{17}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchResponse) GetId() string {
@@ -1789,7 +1509,7 @@ type Diff struct {
 
 func (x *Diff) Reset() {
 	*x = Diff{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[18]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1801,7 +1521,7 @@ func (x *Diff) String() string {
 func (*Diff) ProtoMessage() {}
 
 func (x *Diff) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[18]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1814,7 +1534,7 @@ func (x *Diff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diff.ProtoReflect.Descriptor instead.
 func (*Diff) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{18}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Diff) GetBase() string {
@@ -1858,7 +1578,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[19]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +1590,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[19]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +1603,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{19}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Change) GetAt() int32 {
@@ -1913,7 +1633,7 @@ type Age struct {
 
 func (x *Age) Reset() {
 	*x = Age{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[20]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +1645,7 @@ func (x *Age) String() string {
 func (*Age) ProtoMessage() {}
 
 func (x *Age) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[20]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +1658,7 @@ func (x *Age) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Age.ProtoReflect.Descriptor instead.
 func (*Age) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{20}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Age) GetAgeMs() int64 {
@@ -1968,7 +1688,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_rankcache_v1_boards_proto_msgTypes[21]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +1700,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_rankcache_v1_boards_proto_msgTypes[21]
+	mi := &file_rankcache_v1_boards_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +1713,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{21}
+	return file_rankcache_v1_boards_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *End) GetCode() string {
@@ -2014,13 +1734,7 @@ var File_rankcache_v1_boards_proto protoreflect.FileDescriptor
 
 const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\n" +
-	"\x19rankcache/v1/boards.proto\x12\frankcache.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"q\n" +
-	"\x04Show\x123\n" +
-	"\trank_mode\x18\x01 \x01(\x0e2\x16.rankcache.v1.RankModeR\brankMode\x12\x1e\n" +
-	"\n" +
-	"percentile\x18\x02 \x01(\bR\n" +
-	"percentile\x12\x14\n" +
-	"\x05trend\x18\x03 \x01(\bR\x05trend\"\xdf\x01\n" +
+	"\x19rankcache/v1/boards.proto\x12\frankcache.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x01\n" +
 	"\aAddress\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\tR\x05class\x12E\n" +
@@ -2042,24 +1756,16 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
 	"\x03end\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\tR\x05state\"\xa4\x02\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\"\x8f\x01\n" +
 	"\x03Row\x12\x17\n" +
 	"\x04rank\x18\x01 \x01(\x03H\x00R\x04rank\x88\x01\x01\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x19\n" +
 	"\x05score\x18\x03 \x01(\x01H\x01R\x05score\x88\x01\x01\x12\x1d\n" +
-	"\aprofile\x18\x04 \x01(\tH\x02R\aprofile\x88\x01\x01\x12#\n" +
-	"\n" +
-	"percentile\x18\x05 \x01(\x01H\x03R\n" +
-	"percentile\x88\x01\x01\x12(\n" +
-	"\rprevious_rank\x18\x06 \x01(\x03H\x04R\fpreviousRank\x88\x01\x01\x12\x19\n" +
-	"\x05place\x18\a \x01(\x03H\x05R\x05place\x88\x01\x01B\a\n" +
+	"\aprofile\x18\x04 \x01(\tH\x02R\aprofile\x88\x01\x01B\a\n" +
 	"\x05_rankB\b\n" +
 	"\x06_scoreB\n" +
 	"\n" +
-	"\b_profileB\r\n" +
-	"\v_percentileB\x10\n" +
-	"\x0e_previous_rankB\b\n" +
-	"\x06_place\"\x92\x04\n" +
+	"\b_profile\"\xec\x03\n" +
 	"\x04Page\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x10\n" +
@@ -2076,56 +1782,48 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x10profiles_missing\x18\f \x01(\x05R\x0fprofilesMissing\x12\x14\n" +
 	"\x05class\x18\r \x01(\tR\x05class\x12,\n" +
 	"\x06period\x18\x0e \x01(\v2\x14.rankcache.v1.PeriodR\x06period\x12\x16\n" +
-	"\x06locked\x18\x0f \x01(\tR\x06locked\x12\x1f\n" +
-	"\vtrend_error\x18\x10 \x01(\tR\n" +
-	"trendError\x12\x19\n" +
-	"\x05trend\x18\x11 \x01(\tH\x00R\x05trend\x88\x01\x01B\b\n" +
-	"\x06_trend\"\x91\x01\n" +
+	"\x06locked\x18\x0f \x01(\tR\x06locked\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x10 \x01(\bR\n" +
+	"incomplete\"\x91\x01\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x14\n" +
 	"\x05title\x18\x03 \x01(\tR\x05title\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x1a\n" +
 	"\bargument\x18\x05 \x01(\tR\bargument\x12\x10\n" +
-	"\x03seq\x18\x06 \x01(\x04R\x03seq\"\x8d\x02\n" +
+	"\x03seq\x18\x06 \x01(\x04R\x03seq\"\xe5\x01\n" +
 	"\rGetTopRequest\x12/\n" +
 	"\aaddress\x18\x01 \x01(\v2\x15.rankcache.v1.AddressR\aaddress\x12-\n" +
 	"\x05order\x18\x02 \x01(\x0e2\x17.rankcache.v1.DirectionR\x05order\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\x03R\x05start\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x1a\n" +
 	"\bprofiles\x18\x05 \x01(\bR\bprofiles\x12,\n" +
-	"\x06bounds\x18\x06 \x01(\v2\x14.rankcache.v1.BoundsR\x06bounds\x12&\n" +
-	"\x04show\x18\a \x01(\v2\x12.rankcache.v1.ShowR\x04show\"O\n" +
+	"\x06bounds\x18\x06 \x01(\v2\x14.rankcache.v1.BoundsR\x06bounds\"O\n" +
 	"\x0eGetTopResponse\x12&\n" +
 	"\x04page\x18\x01 \x01(\v2\x12.rankcache.v1.PageR\x04page\x12\x15\n" +
-	"\x06age_ms\x18\x02 \x01(\x03R\x05ageMs\"\x96\x02\n" +
+	"\x06age_ms\x18\x02 \x01(\x03R\x05ageMs\"\xee\x01\n" +
 	"\x12GetStandingRequest\x12/\n" +
 	"\aaddress\x18\x01 \x01(\v2\x15.rankcache.v1.AddressR\aaddress\x12-\n" +
 	"\x05order\x18\x02 \x01(\x0e2\x17.rankcache.v1.DirectionR\x05order\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\tR\x06member\x12\x16\n" +
 	"\x06around\x18\x04 \x01(\x05R\x06around\x12\x1a\n" +
 	"\bprofiles\x18\x05 \x01(\bR\bprofiles\x12,\n" +
-	"\x06bounds\x18\x06 \x01(\v2\x14.rankcache.v1.BoundsR\x06bounds\x12&\n" +
-	"\x04show\x18\a \x01(\v2\x12.rankcache.v1.ShowR\x04show\"\x83\x01\n" +
+	"\x06bounds\x18\x06 \x01(\v2\x14.rankcache.v1.BoundsR\x06bounds\"\x83\x01\n" +
 	"\x13GetStandingResponse\x12&\n" +
 	"\x04page\x18\x01 \x01(\v2\x12.rankcache.v1.PageR\x04page\x12\x15\n" +
 	"\x06age_ms\x18\x02 \x01(\x03R\x05ageMs\x12-\n" +
-	"\bstanding\x18\x03 \x01(\v2\x11.rankcache.v1.RowR\bstanding\"\xd1\x02\n" +
+	"\bstanding\x18\x03 \x01(\v2\x11.rankcache.v1.RowR\bstanding\"\xdb\x01\n" +
 	"\x15BatchStandingsRequest\x12/\n" +
 	"\aaddress\x18\x01 \x01(\v2\x15.rankcache.v1.AddressR\aaddress\x12-\n" +
 	"\x05order\x18\x02 \x01(\x0e2\x17.rankcache.v1.DirectionR\x05order\x12\x18\n" +
 	"\amembers\x18\x03 \x03(\tR\amembers\x12\x1a\n" +
 	"\bprofiles\x18\x04 \x01(\bR\bprofiles\x12,\n" +
-	"\x06bounds\x18\x05 \x01(\v2\x14.rankcache.v1.BoundsR\x06bounds\x12&\n" +
-	"\x04show\x18\x06 \x01(\v2\x12.rankcache.v1.ShowR\x04show\x12&\n" +
-	"\x04sort\x18\a \x01(\x0e2\x12.rankcache.v1.SortR\x04sort\x12\x14\n" +
-	"\x05limit\x18\b \x01(\x05R\x05limit\x12\x0e\n" +
-	"\x02me\x18\t \x01(\tR\x02me\"\xab\x01\n" +
+	"\x06bounds\x18\x05 \x01(\v2\x14.rankcache.v1.BoundsR\x06bounds\"\x88\x01\n" +
 	"\x16BatchStandingsResponse\x12&\n" +
 	"\x04page\x18\x01 \x01(\v2\x12.rankcache.v1.PageR\x04page\x12\x15\n" +
 	"\x06age_ms\x18\x02 \x01(\x03R\x05ageMs\x12/\n" +
-	"\tstandings\x18\x03 \x03(\v2\x11.rankcache.v1.RowR\tstandings\x12!\n" +
-	"\x02me\x18\x04 \x01(\v2\x11.rankcache.v1.RowR\x02me\"G\n" +
+	"\tstandings\x18\x03 \x03(\v2\x11.rankcache.v1.RowR\tstandings\"G\n" +
 	"\x10GetBoardsRequest\x123\n" +
 	"\x06boards\x18\x01 \x03(\v2\x1b.rankcache.v1.GetTopRequestR\x06boards\"F\n" +
 	"\x11GetBoardsResponse\x121\n" +
@@ -2133,14 +1831,13 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\vBoardResult\x120\n" +
 	"\x03top\x18\x01 \x01(\v2\x1c.rankcache.v1.GetTopResponseH\x00R\x03top\x121\n" +
 	"\aproblem\x18\x02 \x01(\v2\x15.rankcache.v1.ProblemH\x00R\aproblemB\b\n" +
-	"\x06result\"\xcf\x01\n" +
+	"\x06result\"\xb9\x01\n" +
 	"\fWatchRequest\x12/\n" +
 	"\aaddress\x18\x01 \x01(\v2\x15.rankcache.v1.AddressR\aaddress\x12-\n" +
 	"\x05order\x18\x02 \x01(\x0e2\x17.rankcache.v1.DirectionR\x05order\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1a\n" +
 	"\bprofiles\x18\x04 \x01(\bR\bprofiles\x12\x17\n" +
-	"\alast_id\x18\x05 \x01(\tR\x06lastId\x12\x14\n" +
-	"\x05trend\x18\x06 \x01(\bR\x05trend\"\xca\x01\n" +
+	"\alast_id\x18\x05 \x01(\tR\x06lastId\"\xca\x01\n" +
 	"\rWatchResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04page\x18\x02 \x01(\v2\x12.rankcache.v1.PageH\x00R\x04page\x12(\n" +
@@ -2165,15 +1862,7 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\tDirection\x12\x19\n" +
 	"\x15DIRECTION_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14DIRECTION_DESCENDING\x10\x01\x12\x17\n" +
-	"\x13DIRECTION_ASCENDING\x10\x02*l\n" +
-	"\bRankMode\x12\x19\n" +
-	"\x15RANK_MODE_UNSPECIFIED\x10\x00\x12\x15\n" +
-	"\x11RANK_MODE_ORDINAL\x10\x01\x12\x19\n" +
-	"\x15RANK_MODE_COMPETITION\x10\x02\x12\x13\n" +
-	"\x0fRANK_MODE_DENSE\x10\x03*+\n" +
-	"\x04Sort\x12\x14\n" +
-	"\x10SORT_UNSPECIFIED\x10\x00\x12\r\n" +
-	"\tSORT_RANK\x10\x012\x9a\x03\n" +
+	"\x13DIRECTION_ASCENDING\x10\x022\x9a\x03\n" +
 	"\x06Boards\x12E\n" +
 	"\x06GetTop\x12\x1b.rankcache.v1.GetTopRequest\x1a\x1c.rankcache.v1.GetTopResponse\"\x00\x12T\n" +
 	"\vGetStanding\x12 .rankcache.v1.GetStandingRequest\x1a!.rankcache.v1.GetStandingResponse\"\x00\x12]\n" +
@@ -2193,93 +1882,84 @@ func file_rankcache_v1_boards_proto_rawDescGZIP() []byte {
 	return file_rankcache_v1_boards_proto_rawDescData
 }
 
-var file_rankcache_v1_boards_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_rankcache_v1_boards_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_rankcache_v1_boards_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_rankcache_v1_boards_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_rankcache_v1_boards_proto_goTypes = []any{
 	(Direction)(0),                 // 0: rankcache.v1.Direction
-	(RankMode)(0),                  // 1: rankcache.v1.RankMode
-	(Sort)(0),                      // 2: rankcache.v1.Sort
-	(*Show)(nil),                   // 3: rankcache.v1.Show
-	(*Address)(nil),                // 4: rankcache.v1.Address
-	(*Bounds)(nil),                 // 5: rankcache.v1.Bounds
-	(*Period)(nil),                 // 6: rankcache.v1.Period
-	(*Row)(nil),                    // 7: rankcache.v1.Row
-	(*Page)(nil),                   // 8: rankcache.v1.Page
-	(*Problem)(nil),                // 9: rankcache.v1.Problem
-	(*GetTopRequest)(nil),          // 10: rankcache.v1.GetTopRequest
-	(*GetTopResponse)(nil),         // 11: rankcache.v1.GetTopResponse
-	(*GetStandingRequest)(nil),     // 12: rankcache.v1.GetStandingRequest
-	(*GetStandingResponse)(nil),    // 13: rankcache.v1.GetStandingResponse
-	(*BatchStandingsRequest)(nil),  // 14: rankcache.v1.BatchStandingsRequest
-	(*BatchStandingsResponse)(nil), // 15: rankcache.v1.BatchStandingsResponse
-	(*GetBoardsRequest)(nil),       // 16: rankcache.v1.GetBoardsRequest
-	(*GetBoardsResponse)(nil),      // 17: rankcache.v1.GetBoardsResponse
-	(*BoardResult)(nil),            // 18: rankcache.v1.BoardResult
-	(*WatchRequest)(nil),           // 19: rankcache.v1.WatchRequest
-	(*WatchResponse)(nil),          // 20: rankcache.v1.WatchResponse
-	(*Diff)(nil),                   // 21: rankcache.v1.Diff
-	(*Change)(nil),                 // 22: rankcache.v1.Change
-	(*Age)(nil),                    // 23: rankcache.v1.Age
-	(*End)(nil),                    // 24: rankcache.v1.End
-	nil,                            // 25: rankcache.v1.Address.DimensionsEntry
-	(*timestamppb.Timestamp)(nil),  // 26: google.protobuf.Timestamp
+	(*Address)(nil),                // 1: rankcache.v1.Address
+	(*Bounds)(nil),                 // 2: rankcache.v1.Bounds
+	(*Period)(nil),                 // 3: rankcache.v1.Period
+	(*Row)(nil),                    // 4: rankcache.v1.Row
+	(*Page)(nil),                   // 5: rankcache.v1.Page
+	(*Problem)(nil),                // 6: rankcache.v1.Problem
+	(*GetTopRequest)(nil),          // 7: rankcache.v1.GetTopRequest
+	(*GetTopResponse)(nil),         // 8: rankcache.v1.GetTopResponse
+	(*GetStandingRequest)(nil),     // 9: rankcache.v1.GetStandingRequest
+	(*GetStandingResponse)(nil),    // 10: rankcache.v1.GetStandingResponse
+	(*BatchStandingsRequest)(nil),  // 11: rankcache.v1.BatchStandingsRequest
+	(*BatchStandingsResponse)(nil), // 12: rankcache.v1.BatchStandingsResponse
+	(*GetBoardsRequest)(nil),       // 13: rankcache.v1.GetBoardsRequest
+	(*GetBoardsResponse)(nil),      // 14: rankcache.v1.GetBoardsResponse
+	(*BoardResult)(nil),            // 15: rankcache.v1.BoardResult
+	(*WatchRequest)(nil),           // 16: rankcache.v1.WatchRequest
+	(*WatchResponse)(nil),          // 17: rankcache.v1.WatchResponse
+	(*Diff)(nil),                   // 18: rankcache.v1.Diff
+	(*Change)(nil),                 // 19: rankcache.v1.Change
+	(*Age)(nil),                    // 20: rankcache.v1.Age
+	(*End)(nil),                    // 21: rankcache.v1.End
+	nil,                            // 22: rankcache.v1.Address.DimensionsEntry
+	(*timestamppb.Timestamp)(nil),  // 23: google.protobuf.Timestamp
 }
 var file_rankcache_v1_boards_proto_depIdxs = []int32{
-	1,  // 0: rankcache.v1.Show.rank_mode:type_name -> rankcache.v1.RankMode
-	25, // 1: rankcache.v1.Address.dimensions:type_name -> rankcache.v1.Address.DimensionsEntry
-	26, // 2: rankcache.v1.Period.start:type_name -> google.protobuf.Timestamp
-	26, // 3: rankcache.v1.Period.end:type_name -> google.protobuf.Timestamp
-	26, // 4: rankcache.v1.Page.published_at:type_name -> google.protobuf.Timestamp
-	0,  // 5: rankcache.v1.Page.order:type_name -> rankcache.v1.Direction
-	7,  // 6: rankcache.v1.Page.rows:type_name -> rankcache.v1.Row
-	6,  // 7: rankcache.v1.Page.period:type_name -> rankcache.v1.Period
-	4,  // 8: rankcache.v1.GetTopRequest.address:type_name -> rankcache.v1.Address
-	0,  // 9: rankcache.v1.GetTopRequest.order:type_name -> rankcache.v1.Direction
-	5,  // 10: rankcache.v1.GetTopRequest.bounds:type_name -> rankcache.v1.Bounds
-	3,  // 11: rankcache.v1.GetTopRequest.show:type_name -> rankcache.v1.Show
-	8,  // 12: rankcache.v1.GetTopResponse.page:type_name -> rankcache.v1.Page
-	4,  // 13: rankcache.v1.GetStandingRequest.address:type_name -> rankcache.v1.Address
-	0,  // 14: rankcache.v1.GetStandingRequest.order:type_name -> rankcache.v1.Direction
-	5,  // 15: rankcache.v1.GetStandingRequest.bounds:type_name -> rankcache.v1.Bounds
-	3,  // 16: rankcache.v1.GetStandingRequest.show:type_name -> rankcache.v1.Show
-	8,  // 17: rankcache.v1.GetStandingResponse.page:type_name -> rankcache.v1.Page
-	7,  // 18: rankcache.v1.GetStandingResponse.standing:type_name -> rankcache.v1.Row
-	4,  // 19: rankcache.v1.BatchStandingsRequest.address:type_name -> rankcache.v1.Address
-	0,  // 20: rankcache.v1.BatchStandingsRequest.order:type_name -> rankcache.v1.Direction
-	5,  // 21: rankcache.v1.BatchStandingsRequest.bounds:type_name -> rankcache.v1.Bounds
-	3,  // 22: rankcache.v1.BatchStandingsRequest.show:type_name -> rankcache.v1.Show
-	2,  // 23: rankcache.v1.BatchStandingsRequest.sort:type_name -> rankcache.v1.Sort
-	8,  // 24: rankcache.v1.BatchStandingsResponse.page:type_name -> rankcache.v1.Page
-	7,  // 25: rankcache.v1.BatchStandingsResponse.standings:type_name -> rankcache.v1.Row
-	7,  // 26: rankcache.v1.BatchStandingsResponse.me:type_name -> rankcache.v1.Row
-	10, // 27: rankcache.v1.GetBoardsRequest.boards:type_name -> rankcache.v1.GetTopRequest
-	18, // 28: rankcache.v1.GetBoardsResponse.boards:type_name -> rankcache.v1.BoardResult
-	11, // 29: rankcache.v1.BoardResult.top:type_name -> rankcache.v1.GetTopResponse
-	9,  // 30: rankcache.v1.BoardResult.problem:type_name -> rankcache.v1.Problem
-	4,  // 31: rankcache.v1.WatchRequest.address:type_name -> rankcache.v1.Address
-	0,  // 32: rankcache.v1.WatchRequest.order:type_name -> rankcache.v1.Direction
-	8,  // 33: rankcache.v1.WatchResponse.page:type_name -> rankcache.v1.Page
-	21, // 34: rankcache.v1.WatchResponse.diff:type_name -> rankcache.v1.Diff
-	23, // 35: rankcache.v1.WatchResponse.age:type_name -> rankcache.v1.Age
-	24, // 36: rankcache.v1.WatchResponse.end:type_name -> rankcache.v1.End
-	8,  // 37: rankcache.v1.Diff.page:type_name -> rankcache.v1.Page
-	22, // 38: rankcache.v1.Diff.changes:type_name -> rankcache.v1.Change
-	7,  // 39: rankcache.v1.Change.row:type_name -> rankcache.v1.Row
-	10, // 40: rankcache.v1.Boards.GetTop:input_type -> rankcache.v1.GetTopRequest
-	12, // 41: rankcache.v1.Boards.GetStanding:input_type -> rankcache.v1.GetStandingRequest
-	14, // 42: rankcache.v1.Boards.BatchStandings:input_type -> rankcache.v1.BatchStandingsRequest
-	16, // 43: rankcache.v1.Boards.GetBoards:input_type -> rankcache.v1.GetBoardsRequest
-	19, // 44: rankcache.v1.Boards.Watch:input_type -> rankcache.v1.WatchRequest
-	11, // 45: rankcache.v1.Boards.GetTop:output_type -> rankcache.v1.GetTopResponse
-	13, // 46: rankcache.v1.Boards.GetStanding:output_type -> rankcache.v1.GetStandingResponse
-	15, // 47: rankcache.v1.Boards.BatchStandings:output_type -> rankcache.v1.BatchStandingsResponse
-	17, // 48: rankcache.v1.Boards.GetBoards:output_type -> rankcache.v1.GetBoardsResponse
-	20, // 49: rankcache.v1.Boards.Watch:output_type -> rankcache.v1.WatchResponse
-	45, // [45:50] is the sub-list for method output_type
-	40, // [40:45] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	22, // 0: rankcache.v1.Address.dimensions:type_name -> rankcache.v1.Address.DimensionsEntry
+	23, // 1: rankcache.v1.Period.start:type_name -> google.protobuf.Timestamp
+	23, // 2: rankcache.v1.Period.end:type_name -> google.protobuf.Timestamp
+	23, // 3: rankcache.v1.Page.published_at:type_name -> google.protobuf.Timestamp
+	0,  // 4: rankcache.v1.Page.order:type_name -> rankcache.v1.Direction
+	4,  // 5: rankcache.v1.Page.rows:type_name -> rankcache.v1.Row
+	3,  // 6: rankcache.v1.Page.period:type_name -> rankcache.v1.Period
+	1,  // 7: rankcache.v1.GetTopRequest.address:type_name -> rankcache.v1.Address
+	0,  // 8: rankcache.v1.GetTopRequest.order:type_name -> rankcache.v1.Direction
+	2,  // 9: rankcache.v1.GetTopRequest.bounds:type_name -> rankcache.v1.Bounds
+	5,  // 10: rankcache.v1.GetTopResponse.page:type_name -> rankcache.v1.Page
+	1,  // 11: rankcache.v1.GetStandingRequest.address:type_name -> rankcache.v1.Address
+	0,  // 12: rankcache.v1.GetStandingRequest.order:type_name -> rankcache.v1.Direction
+	2,  // 13: rankcache.v1.GetStandingRequest.bounds:type_name -> rankcache.v1.Bounds
+	5,  // 14: rankcache.v1.GetStandingResponse.page:type_name -> rankcache.v1.Page
+	4,  // 15: rankcache.v1.GetStandingResponse.standing:type_name -> rankcache.v1.Row
+	1,  // 16: rankcache.v1.BatchStandingsRequest.address:type_name -> rankcache.v1.Address
+	0,  // 17: rankcache.v1.BatchStandingsRequest.order:type_name -> rankcache.v1.Direction
+	2,  // 18: rankcache.v1.BatchStandingsRequest.bounds:type_name -> rankcache.v1.Bounds
+	5,  // 19: rankcache.v1.BatchStandingsResponse.page:type_name -> rankcache.v1.Page
+	4,  // 20: rankcache.v1.BatchStandingsResponse.standings:type_name -> rankcache.v1.Row
+	7,  // 21: rankcache.v1.GetBoardsRequest.boards:type_name -> rankcache.v1.GetTopRequest
+	15, // 22: rankcache.v1.GetBoardsResponse.boards:type_name -> rankcache.v1.BoardResult
+	8,  // 23: rankcache.v1.BoardResult.top:type_name -> rankcache.v1.GetTopResponse
+	6,  // 24: rankcache.v1.BoardResult.problem:type_name -> rankcache.v1.Problem
+	1,  // 25: rankcache.v1.WatchRequest.address:type_name -> rankcache.v1.Address
+	0,  // 26: rankcache.v1.WatchRequest.order:type_name -> rankcache.v1.Direction
+	5,  // 27: rankcache.v1.WatchResponse.page:type_name -> rankcache.v1.Page
+	18, // 28: rankcache.v1.WatchResponse.diff:type_name -> rankcache.v1.Diff
+	20, // 29: rankcache.v1.WatchResponse.age:type_name -> rankcache.v1.Age
+	21, // 30: rankcache.v1.WatchResponse.end:type_name -> rankcache.v1.End
+	5,  // 31: rankcache.v1.Diff.page:type_name -> rankcache.v1.Page
+	19, // 32: rankcache.v1.Diff.changes:type_name -> rankcache.v1.Change
+	4,  // 33: rankcache.v1.Change.row:type_name -> rankcache.v1.Row
+	7,  // 34: rankcache.v1.Boards.GetTop:input_type -> rankcache.v1.GetTopRequest
+	9,  // 35: rankcache.v1.Boards.GetStanding:input_type -> rankcache.v1.GetStandingRequest
+	11, // 36: rankcache.v1.Boards.BatchStandings:input_type -> rankcache.v1.BatchStandingsRequest
+	13, // 37: rankcache.v1.Boards.GetBoards:input_type -> rankcache.v1.GetBoardsRequest
+	16, // 38: rankcache.v1.Boards.Watch:input_type -> rankcache.v1.WatchRequest
+	8,  // 39: rankcache.v1.Boards.GetTop:output_type -> rankcache.v1.GetTopResponse
+	10, // 40: rankcache.v1.Boards.GetStanding:output_type -> rankcache.v1.GetStandingResponse
+	12, // 41: rankcache.v1.Boards.BatchStandings:output_type -> rankcache.v1.BatchStandingsResponse
+	14, // 42: rankcache.v1.Boards.GetBoards:output_type -> rankcache.v1.GetBoardsResponse
+	17, // 43: rankcache.v1.Boards.Watch:output_type -> rankcache.v1.WatchResponse
+	39, // [39:44] is the sub-list for method output_type
+	34, // [34:39] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_rankcache_v1_boards_proto_init() }
@@ -2287,13 +1967,12 @@ func file_rankcache_v1_boards_proto_init() {
 	if File_rankcache_v1_boards_proto != nil {
 		return
 	}
-	file_rankcache_v1_boards_proto_msgTypes[4].OneofWrappers = []any{}
-	file_rankcache_v1_boards_proto_msgTypes[5].OneofWrappers = []any{}
-	file_rankcache_v1_boards_proto_msgTypes[15].OneofWrappers = []any{
+	file_rankcache_v1_boards_proto_msgTypes[3].OneofWrappers = []any{}
+	file_rankcache_v1_boards_proto_msgTypes[14].OneofWrappers = []any{
 		(*BoardResult_Top)(nil),
 		(*BoardResult_Problem)(nil),
 	}
-	file_rankcache_v1_boards_proto_msgTypes[17].OneofWrappers = []any{
+	file_rankcache_v1_boards_proto_msgTypes[16].OneofWrappers = []any{
 		(*WatchResponse_Page)(nil),
 		(*WatchResponse_Diff)(nil),
 		(*WatchResponse_Age)(nil),
@@ -2304,8 +1983,8 @@ func file_rankcache_v1_boards_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rankcache_v1_boards_proto_rawDesc), len(file_rankcache_v1_boards_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   23,
+			NumEnums:      1,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
