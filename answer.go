@@ -12,6 +12,8 @@ type Answer struct {
 	CurrentAt time.Time
 	// Form is how the scores are shown: those of entries and members are raw.
 	Form ScoreForm
+	// Incomplete tells that the board sums up several periods and does not have all of them yet.
+	Incomplete bool
 	// Kept is the same for all answers that show the same rows of the same state; nil: the
 	// rows were read for this query alone.
 	Kept *Kept

@@ -64,6 +64,8 @@ type Top struct {
 	Members int
 	// Life tells, once it is closed, that no command changes the board any more.
 	Life Life
+	// Primed tells that a board which sums up several periods has what the earlier ones give it.
+	Primed bool
 	// PublishedAt is when this top was made, by the clock of this process.
 	PublishedAt time.Time
 
@@ -72,7 +74,7 @@ type Top struct {
 
 // TopOf returns the first rows of a board as they were answered.
 func TopOf(board BoardID, a *Answer) *Top {
-	return &Top{Board: board, Entries: a.Entries, State: a.State, Members: a.Members, Life: a.Life, PublishedAt: a.At}
+	return &Top{Board: board, Entries: a.Entries, State: a.State, Members: a.Members, Life: a.Life, Primed: a.Primed, PublishedAt: a.At}
 }
 
 // Covers reports whether a head of so many rows, of a board of so many members, has all the
@@ -107,7 +109,7 @@ func (t *Top) Answer(q *Query, a *Answer, currentAt time.Time) {
 		a.Fail(ErrNotKept)
 		return
 	}
-	a.Begin(q, SourceHot, Stamp{t.State, t.Members, t.Life, t.PublishedAt}, currentAt)
+	a.Begin(q, SourceHot, Stamp{t.State, t.Members, t.Life, t.Primed, t.PublishedAt}, currentAt)
 	a.Entries, a.Kept = t.Entries[from:to:to], &t.kept
 	if q.Range != nil {
 		a.Start, a.Matches, a.Kept = first+q.Start, matches, nil
@@ -126,6 +128,8 @@ type Stamp struct {
 	Members int
 	// Life tells, once it is closed, that no command changes the board any more.
 	Life Life
+	// Primed tells that a board which sums up several periods has what the earlier ones give it.
+	Primed bool
 	// At is when the answer was made, by the clock of this process.
 	At time.Time
 }

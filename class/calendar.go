@@ -147,6 +147,18 @@ func (c Calendar) Within(outer Calendar) bool {
 	return c.unit <= day || c.unit == outer.unit || c.unit == month && outer.unit == year
 }
 
+// Length returns how long a period is usually: a month has 31 days, a year 366; 0 without periods.
+func (c Calendar) Length() time.Duration {
+	days := map[unit]time.Duration{day: 1, week: 7, month: 31, year: 366}
+	if n := days[c.unit]; n > 0 {
+		return n * 24 * time.Hour
+	}
+	if c.unit == none {
+		return 0
+	}
+	return c.length
+}
+
 // Periodic reports whether the calendar has periods.
 func (c Calendar) Periodic() bool { return c.unit != none }
 

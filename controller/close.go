@@ -200,6 +200,9 @@ func (t *term) final(ctx context.Context, m *move) {
 	if now.Before(m.next) || now.After(t.finalsUntil) {
 		return
 	}
+	if m.class.Rolls() && !t.primed(ctx, m) {
+		return
+	}
 	m.pause = min(max(2*m.pause, finalEvery), maxFinalPause)
 	m.next = now.Add(m.pause)
 	if err := t.finish(ctx, m.board); err != nil {
@@ -207,6 +210,16 @@ func (t *term) final(ctx context.Context, m *move) {
 		return
 	}
 	t.setLives(ctx, []*move{m}, wire.LifeFinal)
+}
+
+// primed reports whether a rolling board is what it says. One that is closed without its primes has no final.
+func (t *term) primed(ctx context.Context, m *move) bool {
+	meta, found, err := metaOf(t.opts.Redis.Get(ctx, t.opts.Names.MetaKey(m.board)))
+	if m.err = err; err == nil && found && !meta.Primed {
+		t.log.Warn("a rolling board is incomplete at its end, and has no final", "board", m.board)
+		m.done = true
+	}
+	return err == nil && found && meta.Primed
 }
 
 // index takes boards that are done out of the index, or corrects their end in it.

@@ -29,6 +29,8 @@ const (
 	DefaultEvery       = time.Second
 	DefaultTopicsEvery = time.Minute
 	DefaultLease       = 10 * time.Second
+	// DefaultPrimeRate costs Redis some 5 % of a core.
+	DefaultPrimeRate = 2000
 )
 
 // ClockMargin is how far the clock of a controller may be from that of Redis: beyond it no board
@@ -70,6 +72,8 @@ type Options struct {
 	// TopicKeep is how long Redis must not have known a board without class, or of no
 	// known one, until its topic goes. 0: these topics stay.
 	TopicKeep time.Duration
+	// PrimeRate is how many primes of rolling boards are sent in a second at most.
+	PrimeRate int
 	Ledger    Ledger    // nil: boards are closed without it
 	Finalizer Finalizer // nil: no board has a final
 	// ID identifies this controller and must differ from that of every other one.
@@ -82,7 +86,10 @@ type Options struct {
 
 func (o Options) check() (Options, error) {
 	o.Every, o.TopicsEvery, o.Lease = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.TopicsEvery, DefaultTopicsEvery), cmp.Or(o.Lease, DefaultLease)
+	o.PrimeRate = cmp.Or(o.PrimeRate, DefaultPrimeRate)
 	switch {
+	case o.PrimeRate < 0:
+		return o, fmt.Errorf("prime rate %d: want at least 1 a second", o.PrimeRate)
 	case o.Redis == nil || o.Tiers == nil || o.Log == nil || o.Registerer == nil:
 		return o, errors.New("controller: Redis, Tiers, Log and Registerer are required")
 	case o.ID == "" || o.Group == "":
@@ -170,6 +177,9 @@ func (c *Controller) lead(ctx context.Context, k *kafkaClient) {
 	c.log.Info("closing boards", "id", c.opts.ID)
 	reason := c.lease.Hold(ctx, func(ctx context.Context) {
 		t := newTerm(c, k)
+		var primes sync.WaitGroup
+		primes.Go(func() { newPrimer(c, k).run(ctx) })
+		defer primes.Wait()
 		for ctx.Err() == nil {
 			t.step(ctx)
 			tick.Sleep(ctx, c.opts.Every)

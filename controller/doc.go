@@ -16,6 +16,11 @@
 // the end of their last period and keep, once Redis has expired the board; others when
 // Redis has not known the board for a time that operators choose.
 //
+// Every few seconds it looks at the boards of rolling classes (primer.go), which are sums of the boards of several periods:
+// what ended periods give each member it sends as one command, a prime (primes.go), and marks the board once Redis tells that
+// it has them all (primed.lua). Primes that are sent again are known until then, and refused after, so it may begin anew at
+// any time.
+//
 // # Guarantees
 //
 // A life only moves forward, and everything else is derived from the metas, the index and
@@ -30,6 +35,7 @@
 //	passed   every command that arrived before this time has been processed
 //	era      one server's history between two promotions or restarts
 //	position how far a master of Redis is in a partition of the command topic, by its own account
+//	prime    what ended periods give a member of a rolling board
 //	absent   a topic whose board is not in Redis
 //
 // Start reading at [Controller.Run].

@@ -25,12 +25,16 @@ type Status struct {
 	WaitsFor string `json:"waits_for,omitempty"`
 	// Passed is the time up to which the writers have processed the commands, as far as
 	// it was needed.
-	Passed        *time.Time `json:"commands_passed,omitempty"`
-	TopicsDeleted int        `json:"topics_deleted"`
-	AbsentTopics  int        `json:"topics_absent"`
-	TopicsAt      time.Time  `json:"topics_looked_at,omitzero"`
-	Error         string     `json:"last_error,omitempty"`
-	ErrorAt       time.Time  `json:"last_error_at,omitzero"`
+	Passed *time.Time `json:"commands_passed,omitempty"`
+	// Incomplete are the rolling boards of running periods that are not primed, and PrimesWaitFor is the first thing
+	// that priming waits for.
+	Incomplete    int       `json:"rolling_incomplete"`
+	PrimesWaitFor string    `json:"primes_wait_for,omitempty"`
+	TopicsDeleted int       `json:"topics_deleted"`
+	AbsentTopics  int       `json:"topics_absent"`
+	TopicsAt      time.Time `json:"topics_looked_at,omitzero"`
+	Error         string    `json:"last_error,omitempty"`
+	ErrorAt       time.Time `json:"last_error_at,omitzero"`
 }
 
 // Status returns how far this controller has come.
@@ -54,27 +58,30 @@ func (c *Controller) led(leading bool) {
 		c.metrics.boards.Reset()
 		c.metrics.lag.Set(0)
 		c.metrics.absent.Set(0)
+		c.metrics.incomplete.Set(0)
 	}
 	c.note(func(s *Status) { s.Leading, s.Since = leading, &now })
 }
 
 type metrics struct {
-	leading, lag, absent prometheus.Gauge
-	boards               *prometheus.GaugeVec
-	closed               prometheus.Counter
-	deleted, errors      *prometheus.CounterVec
+	leading, lag, absent, incomplete prometheus.Gauge
+	boards                           *prometheus.GaugeVec
+	closed, primes                   prometheus.Counter
+	deleted, errors                  *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	set := metric.New(reg, "controller_")
 	defer set.Must()
 	return &metrics{
-		leading: set.Gauge("leading", "1 while this controller has the lease."),
-		lag:     set.Gauge("lag_seconds", "Time since period and grace ended of the oldest board that is not closed yet, or has no final yet."),
-		absent:  set.Gauge("absent_topics", "Topics whose board Redis does not have; they are deleted after --topic-keep."),
-		boards:  set.Gauges("boards", "Boards of classes with periods in the index of ends: running, closing as their period is over, or closed and looked at once more after two minutes (durable classes).", "state"),
-		closed:  set.Counter("closed_total", "Boards closed."),
-		deleted: set.Counters("topics_deleted_total", "Deleted topics: of ended boards of a class, or of boards that Redis has not had for --topic-keep (unknown).", "of"),
-		errors:  set.Counters("errors_total", "Failed attempts, which are repeated: to get the lease, to compare the clock, to close boards, to list topics.", "part"),
+		leading:    set.Gauge("leading", "1 while this controller has the lease."),
+		lag:        set.Gauge("lag_seconds", "Time since period and grace ended of the oldest board that is not closed yet, or has no final yet."),
+		absent:     set.Gauge("absent_topics", "Topics whose board Redis does not have; they are deleted after --topic-keep."),
+		boards:     set.Gauges("boards", "Boards of classes with periods in the index of ends: running, closing as their period is over, or closed and looked at once more after two minutes (durable classes).", "state"),
+		closed:     set.Counter("closed_total", "Boards closed."),
+		primes:     set.Counter("primes_total", "Primes sent: what ended periods give a member of a rolling board, one each."),
+		incomplete: set.Gauge("rolling_incomplete", "Rolling boards of running periods that are not primed yet: they are answered with incomplete."),
+		deleted:    set.Counters("topics_deleted_total", "Deleted topics: of ended boards of a class, or of boards that Redis has not had for --topic-keep (unknown).", "of"),
+		errors:     set.Counters("errors_total", "Failed attempts, which are repeated: to get the lease, to compare the clock, to close boards, to list topics, to prime rolling boards.", "part"),
 	}
 }

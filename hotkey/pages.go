@@ -71,7 +71,7 @@ func (p *page) publish(top *rankcache.Top, at time.Time) (replaced, changed bool
 
 // sameTop reports whether two pages of a board are equal, their states included.
 func sameTop(a, b *rankcache.Top) bool {
-	if a.State != b.State || a.Life != b.Life || a.Members != b.Members || len(a.Entries) != len(b.Entries) {
+	if a.State != b.State || a.Life != b.Life || a.Primed != b.Primed || a.Members != b.Members || len(a.Entries) != len(b.Entries) {
 		return false
 	}
 	for i := range a.Entries {

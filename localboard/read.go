@@ -92,6 +92,14 @@ func (b *Board) read(q *rankcache.Query, a *rankcache.Answer) {
 		return
 	}
 	v.answer(q, a)
+	a.Primed = b.primed.Load()
+}
+
+// SetPrimed records whether the origin has the board marked as primed. It takes no lock.
+func (b *Board) SetPrimed(primed bool) {
+	if b.primed.Swap(primed) != primed {
+		b.notify()
+	}
 }
 
 // standings fills in score and rank of rows, whose Member is set. It returns the

@@ -99,6 +99,6 @@ func addMeta(stamp *rankcache.Stamp, key, value string) error {
 	if meta.Adopting || meta.Members != uint64(stamp.Members) {
 		meta.Sum, meta.HasSum = 0, false
 	}
-	stamp.State, stamp.Life = meta.State, meta.Life
+	stamp.State, stamp.Life, stamp.Primed = meta.State, meta.Life, meta.Primed
 	return nil
 }

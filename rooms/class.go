@@ -1,6 +1,7 @@
 package rooms
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,6 +80,9 @@ type Class struct {
 	// no failover of Redis loses it. It is set for classes with a ledger, too, and for those that feed or are fed.
 	Durable bool
 	Guard   Guard
+	// Rolling makes the boards sums of those of another class; RolledBy are the classes for which this one is that.
+	Rolling  Rolling
+	RolledBy []string
 	// IDs name the class to callers that know boards by numbers; zero: it has none.
 	IDs IDs
 	// Group is the class whose boards rank the groups of this class's members, such as
@@ -97,13 +101,23 @@ type classText struct {
 	seasons                               class.Seasons
 }
 
-func readClass(n *yaml.Node, source string, calendar NewCalendar) (*Class, error) {
-	c := &Class{source: source, Grace: 5 * time.Second, Keep: unset, Lead: time.Minute, linger: unset, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
-	text := classText{tz: "UTC", starts: startsUnset}
+// defaultGrace is for clocks that differ and requests that take long.
+const defaultGrace, defaultOrders = 5 * time.Second, time.Hour
+
+// readClass reads the settings of a class. finish makes the class of them, in which it finds the one that it is the
+// sum of.
+func readClass(n *yaml.Node, source string, calendar NewCalendar) (c *Class, finish func(Classes) error, err error) {
+	c = &Class{source: source, Grace: unset, Keep: unset, Lead: time.Minute, linger: unset, Orders: unset, Ties: TiesMember, Top: 100, line: n.Line}
+	text := classText{starts: startsUnset}
 	if err := fields(n, c.keys(&text)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return c, at(n, c.finish(text, calendar))
+	return c, func(among Classes) error {
+		if c.Rolls() {
+			return at(n, c.finishRolling(text, among))
+		}
+		return at(n, c.finish(text, calendar))
+	}, nil
 }
 
 // keys returns what reads each key of a class.
@@ -134,6 +148,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"guard":        c.readGuard,
 		"ids":          c.readIDs,
 		"group":        intoString(&c.Group),
+		"rolling":      c.readRolling,
 	}
 }
 
@@ -143,11 +158,22 @@ const defaultKeep = 72 * time.Hour
 // finish makes the ids' part and checks the settings with each other.
 func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	calendar, err := text.calendar(newCalendar)
-	if err == nil {
-		c.Class, err = class.New(text.name, text.board, calendar)
-	}
 	if err != nil {
 		return fmt.Errorf("class %.60q: %w", text.name, err)
+	}
+	return c.finishWith(text, calendar)
+}
+
+// finishWith does so with a calendar.
+func (c *Class) finishWith(text classText, calendar class.Calendar) (err error) {
+	if c.Class, err = class.New(text.name, text.board, calendar); err != nil {
+		return fmt.Errorf("class %.60q: %w", text.name, err)
+	}
+	if c.Grace == unset {
+		c.Grace = defaultGrace
+	}
+	if c.Orders == unset {
+		c.Orders = defaultOrders
 	}
 	if c.Keep == unset && calendar.Periodic() {
 		c.Keep = defaultKeep
@@ -163,7 +189,7 @@ func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 		c.Ops = []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
 	}
 	if err = c.imply(); err == nil {
-		err = c.check(text.score)
+		err = cmp.Or(c.checkRolling(), c.check(text.score))
 	}
 	if err != nil {
 		return fmt.Errorf("class %s: %w", c.Name(), err)
@@ -187,7 +213,7 @@ func (c *Class) check(score string) error {
 		return fmt.Errorf("orders %v: want whole seconds", c.Orders)
 	case c.Durable && c.Orders < minDurableOrders:
 		return fmt.Errorf("orders %v: want at least %v, as the class is durable: what Redis has lost is applied again while its order id is known", c.Orders, minDurableOrders)
-	case len(c.Ops) == 0:
+	case len(c.Ops) == 0 && !c.Rolls():
 		return errors.New("ops: want at least one of incr, set, best and delete")
 	case c.Trim > 0 && slices.ContainsFunc(c.Ops, func(op wire.Op) bool { return !op.HasDelta() }):
 		return errors.New("trim: want ops: [incr] or [best], as a member that was trimmed comes back by a better score only")
@@ -299,9 +325,9 @@ func (g *Guard) readChanges(n *yaml.Node) error {
 // Order is the direction in which the best score that is shown comes first.
 func (c *Class) Order() rankcache.Direction { return c.Form.Named(rankcache.Descending) }
 
-func (c *Class) lasting() [7]string {
+func (c *Class) lasting() [8]string {
 	feeds := slices.Sorted(slices.Values(c.Feeds))
-	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Starts(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", ")}
+	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Starts(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", "), c.Rolling.String()}
 }
 
 func (c *Class) wrong(err error) error {

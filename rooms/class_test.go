@@ -110,6 +110,8 @@ func TestParseRejectsClasses(t *testing.T) {
 	season := func(lines ...string) string { return entry("a", "a:{period}", lines...) }
 	s1 := "seasons:\n  - {tag: s1, from: 2026-11-01T00:00:00Z, to: 2026-12-01T00:00:00Z}"
 	onlyIncr := "ops: [incr]"
+	of := func(lines ...string) string { return a(append(lines, onlyIncr)...) }
+	r := func(lines ...string) string { return entry("r", "r:{zone}:{period}", lines...) }
 	for _, c := range []struct{ classes, want string }{
 		// One class.
 		{entry("a", "a:{period}", "period: 60m"), "line 2: class \"a\": period of an hour: write 1h"},
@@ -239,6 +241,40 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a(onlyIncr, "feeds: [b]", "order: asc") + b("order: asc", "score: integer"), "class a: feeds b: its scores are integers"},
 		{a(onlyIncr, "feeds: [b]") + entry("b", "b:{app}:{period}", "period: day"), "class a: feeds b: its dimension app is none of this class"},
 		{a(onlyIncr, "feeds: [b]") + entry("b", "b:{period}", "period: 1h"), "class a: feeds b: its period is 1h, that of this class day"},
+		// Rolling.
+		{of() + r("rolling: {of: a, last: 1}"), "line 9: \"1\": want an integer from 2 to 62"},
+		{of() + r("rolling: {of: a, last: 0}"), "line 9: \"0\": want an integer from 2 to 62"},
+		{of() + r("rolling: {of: a, last: 63}"), "line 9: \"63\": want an integer from 2 to 62"},
+		{of() + r("rolling: {of: a, last: \"7\"}"), "line 9: \"7\": want an integer"},
+		{of() + r("rolling: {of: a}"), "line 9: rolling: want both"},
+		{of() + r("rolling: {last: 2}"), "line 9: rolling: want both"},
+		{of() + r("rolling: {of: c, last: 2}"), "line 7: class \"r\": rolling: \"c\" is no class"},
+		{of() + r("rolling: {of: r, last: 2}"), "line 7: class \"r\": rolling: \"r\" is no class, or rolling itself"},
+		{of() + r("rolling: {of: a, last: 2}") + entry("s", "s:{zone}:{period}", "rolling: {of: r, last: 2}"), "class \"s\": rolling: \"r\" is no class, or rolling itself"},
+		{of() + r("rolling: {of: a, last: 2}", "period: day"), "line 7: class \"r\": rolling: period, starts, tz and grace are those of \"a\": leave them out"},
+		{of() + r("rolling: {of: a, last: 2}", "tz: Asia/Tokyo"), "period, starts, tz and grace are those of"},
+		{of() + r("rolling: {of: a, last: 2}", "grace: 5s"), "period, starts, tz and grace are those of"},
+		{of() + r("rolling: {of: a, last: 2}", "ops: [incr]"), "rolling: leave ops out"},
+		{of() + r("rolling: {of: a, last: 2}", "ties: first"), "class r: rolling: ties: first"},
+		{of() + r("rolling: {of: a, last: 2}", "starts: 05:00"), "period, starts, tz and grace are those of"},
+		{entry("a", "a:{zone}:{period}", "seasons: [{tag: s1, from: 2026-01-01T00:00:00Z, to: 2026-02-01T00:00:00Z}]", onlyIncr) + r("rolling: {of: a, last: 2}"), "rolling: a has seasons"},
+		{of() + r("rolling: {of: a, last: 2}", "trim: 5"), "rolling: trim"},
+		{of() + r("rolling: {of: a, last: 2}", "order: asc"), "rolling: order: asc"},
+		{of("order: asc") + r("rolling: {of: a, last: 2}"), "rolling: a has order: asc"},
+		{of() + r("rolling: {of: a, last: 2}", "guard: {members: 5}"), "rolling: guard"},
+		{of() + r("rolling: {of: a, last: 2}", "feeds: [a]"), "rolling: feeds"},
+		{of() + r("rolling: {of: a, last: 2}", "durable: false"), "class r: durable: false: rolling needs"},
+		{of() + r("rolling: {of: a, last: 2}", "orders: 30m"), "rolling: orders are 30m0s, those of a 1h0m0s"},
+		{of("durable: false") + r("rolling: {of: a, last: 2}"), "line 2: class a: durable: false: class r sums up this one"},
+		{of("orders: 5m") + r("rolling: {of: a, last: 2}", "orders: 1h"), "rolling: a has orders 5m0s: want at least 10m0s"},
+		{of("trim: 5") + r("rolling: {of: a, last: 2}"), "rolling: a is trimmed"},
+		{a() + r("rolling: {of: a, last: 2}"), "rolling: a has the ops [incr set delete]: want ops: [incr] there"},
+		{entry("a", "a:{zone}", "period: none", onlyIncr) + r("rolling: {of: a, last: 2}"), "rolling: a has no periods"},
+		{of() + r("rolling: {of: a, last: 3}"), "rolling: a has keep 72h0m0s: want at least 96h0m0s there, 4 periods"},
+		{of() + entry("r", "r:{app}:{period}", "rolling: {of: a, last: 2}"), "rolling: the dimensions are [\"app\"], those of a [\"zone\"]"},
+		{of() + entry("r", "r:{zone}", "rolling: {of: a, last: 2}"), "want {period} in it"},
+		{of() + entry("r", "a:{zone}:{period}", "rolling: {of: a, last: 2}"), "can have one id"},
+		{of() + r("rolling: {of: a, last: 2}") + b(onlyIncr, "feeds: [r]"), "class b: feeds r: its ops are []"},
 		{entry("a", "a:{period}", "period: week", onlyIncr, "feeds: [b]") + entry("b", "b:{period}", "period: month"), "class a: feeds b: its period is month, that of this class week"},
 	} {
 		if _, err := Parse([]byte("classes:\n" + c.classes)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -21,13 +21,25 @@ type Classes []*Class
 // NewCalendar makes the calendar of a class, as [class.NewCalendar] does.
 type NewCalendar func(period, tz string) (class.Calendar, error)
 
-// read appends the classes of a list; source is what their errors begin with.
-func (all *Classes) read(list *yaml.Node, source string, calendar NewCalendar) error {
-	return each(list, func(n *yaml.Node) error {
-		c, err := readClass(n, source, calendar)
-		*all = append(*all, c)
-		return err
+// read appends the classes of a list, which go with some others; source is what their errors begin with.
+func (all *Classes) read(list *yaml.Node, source string, calendar NewCalendar, others Classes) error {
+	var sums []func(Classes) error // finish what needs another class, which may be further down
+	err := each(list, func(n *yaml.Node) error {
+		c, finish, err := readClass(n, source, calendar)
+		if err != nil {
+			return err
+		}
+		if *all = append(*all, c); c.Rolls() {
+			sums = append(sums, finish)
+			return nil
+		}
+		return finish(nil)
 	})
+	plain := slices.DeleteFunc(append(slices.Clone(*all), others...), (*Class).Rolls)
+	for i := 0; err == nil && i < len(sums); i++ {
+		err = sums[i](plain)
+	}
+	return err
 }
 
 // Class returns the class of a name, or nil.
@@ -139,6 +151,9 @@ func (all Classes) check() error {
 		}
 	}
 	if err := all.makeFedDurable(); err != nil {
+		return err
+	}
+	if err := all.checkRolls(); err != nil {
 		return err
 	}
 	return all.checkBoards(rankcache.BoardID.Check)
@@ -273,5 +288,9 @@ func (all Classes) Log(names wire.Names, id rankcache.BoardID) Log {
 		return Log{Topic: own}
 	}
 	topic := b.Topic(names)
-	return Log{Topic: topic, Shared: topic != own, First: b.Period.Start.Add(-earliest), Last: b.Period.End.Add(kind.Grace), Final: kind.Ledger}
+	first := b.Period.Start
+	if before, err := b.Class.Calendar().Previous(b.Period); err == nil && kind.Rolls() {
+		first = before.Start
+	}
+	return Log{Topic: topic, Shared: topic != own, First: first.Add(-earliest), Last: b.Period.End.Add(kind.Grace), Final: kind.Ledger}
 }

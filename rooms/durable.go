@@ -41,6 +41,8 @@ func (c *Class) imply() error {
 		why = "ledger: true needs"
 	case len(c.Feeds) > 0:
 		why = "feeds need"
+	case c.Rolls():
+		why = "rolling needs"
 	default:
 		return nil
 	}

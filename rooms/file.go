@@ -106,7 +106,7 @@ func ParseWith(data []byte, calendar NewCalendar) (*File, error) {
 	err := fields(doc.Content[0], map[string]func(*yaml.Node) error{
 		"rooms":   func(n *yaml.Node) error { return each(n, f.addRoom) },
 		"boards":  func(n *yaml.Node) error { return each(n, f.addRule) },
-		"classes": func(n *yaml.Node) error { return f.Classes.read(n, fileSource, calendar) },
+		"classes": func(n *yaml.Node) error { return f.Classes.read(n, fileSource, calendar, nil) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rooms file: %w", err)
@@ -226,7 +226,7 @@ func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 
 // CheckChange returns an error if a class of the file differs from the one of the same
 // name in old in what can't change while boards of it live: board, period, starts, tz, ties,
-// order and feeds, and the seasons that have begun.
+// order, feeds and rolling, and the seasons that have begun.
 func (f *File) CheckChange(old *File) error {
 	for _, c := range f.Classes {
 		before := old.Class(c.Name())
@@ -234,7 +234,7 @@ func (f *File) CheckChange(old *File) error {
 			continue
 		}
 		then, now := before.lasting(), c.lasting()
-		for i, key := range [...]string{"board", "period", "starts", "tz", "ties", "order", "feeds"} {
+		for i, key := range [...]string{"board", "period", "starts", "tz", "ties", "order", "feeds", "rolling"} {
 			if then[i] != now[i] {
 				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, then[i], now[i]))
 			}
@@ -281,7 +281,7 @@ func (f *File) parseMore(document []byte) (more Classes, err error) {
 	}
 	if len(doc.Content) > 0 {
 		err = fields(doc.Content[0], map[string]func(*yaml.Node) error{
-			"classes": func(n *yaml.Node) error { return more.read(n, moreSource, calendar) },
+			"classes": func(n *yaml.Node) error { return more.read(n, moreSource, calendar, f.Classes) },
 		})
 	}
 	if err == nil && len(more) == 0 {

@@ -1,6 +1,7 @@
 package rooms
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,9 +68,9 @@ func (t *classText) calendar(newCalendar NewCalendar) (c class.Calendar, err err
 	case t.seasons != nil && t.period != "":
 		return c, errors.New("seasons are its periods: leave out period")
 	case t.seasons != nil:
-		c, err = class.NewSeasons(t.seasons, t.tz)
+		c, err = class.NewSeasons(t.seasons, cmp.Or(t.tz, "UTC"))
 	case t.period != "":
-		c, err = newCalendar(t.period, t.tz)
+		c, err = newCalendar(t.period, cmp.Or(t.tz, "UTC"))
 	default:
 		return c, errors.New("no period: want none, a divisor of a day such as 30m, 1h, day, week, month or year, or seasons")
 	}

@@ -21,6 +21,7 @@ type Tiers struct {
 	trims    byStart                      // classes that keep their best members alone
 	durable  byStart                      // classes whose commands are in the log before they are applied
 	kept     byStart                      // classes with a ledger
+	rolling  byStart                      // classes whose boards are sums of others
 }
 
 // byStart are classes by the start of their boards' ids, as [class.Class.Start] has it.
@@ -56,7 +57,7 @@ type setting struct {
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart),
-		durable: make(byStart), kept: make(byStart)}
+		durable: make(byStart), kept: make(byStart), rolling: make(byStart)}
 	for _, c := range f.Classes {
 		if c.Form != rankcache.ScoreNumber {
 			t.formed.add(c)
@@ -69,6 +70,9 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 		if c.Ledger && c.Calendar().Periodic() {
 			t.kept.add(c)
+		}
+		if c.Rolls() {
+			t.rolling.add(c)
 		}
 	}
 	for _, room := range f.Rooms {
@@ -174,6 +178,9 @@ func (t *Tiers) Ended(board rankcache.BoardID, now time.Time) (gone error, ended
 	}
 	return gone, p.State >= PeriodEnded
 }
+
+// Rolls reports whether the board is a sum of others, and not whole before it is primed.
+func (t *Tiers) Rolls(board rankcache.BoardID) bool { return t != nil && t.rolling.of(board) != nil }
 
 func (t *Tiers) formOf(b rankcache.BoardID) rankcache.ScoreForm {
 	if c := t.formed.of(b); c != nil {

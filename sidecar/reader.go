@@ -70,6 +70,7 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 		if qs[0].Range != nil {
 			r.lookBeyond(&qs[0], &as[0])
 		}
+		r.complete(qs, as)
 		return
 	}
 	var rest []int // what Redis is asked for
@@ -92,6 +93,15 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 		}
 	}
 	scores.Wait()
+	r.complete(qs, as)
+}
+
+// complete tells which of the answered boards don't have all that they sum up.
+func (r *Reader) complete(qs []rankcache.Query, as []rankcache.Answer) {
+	tiers := r.tiers()
+	for i := range qs {
+		as[i].Incomplete = !as[i].Primed && as[i].Err == nil && as[i].Source != rankcache.SourceFinal && tiers.Rolls(qs[i].Board) // no incomplete board has a final
+	}
 }
 
 // take gives the origin's answers to the hot tier, which looks at their source.

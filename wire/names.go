@@ -138,7 +138,7 @@ func (n Names) BoardKey(b rankcache.BoardID) string { return fill(n.Board, "<boa
 func (n Names) MetaKey(b rankcache.BoardID) string { return fill(n.Meta, "<board>", string(b)) }
 
 // OrdersKey returns the key of one hash of applied order ids: set is the turn's
-// parity, bucket that of [OrderBucket].
+// parity or [PrimeSet], bucket that of [OrderBucket].
 func (n Names) OrdersKey(b rankcache.BoardID, set, bucket int) string {
 	return fill(fill(n.Orders, "<board>", string(b)), "<bucket>", strconv.Itoa(set)+"."+strconv.Itoa(bucket))
 }

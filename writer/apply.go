@@ -234,7 +234,8 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	f := r.features()
 	n := a.buckets.of(board)
 	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
-	args = []any{a.now().UnixMilli(), n, a.keepOf(r)}
+	now := a.now().UnixMilli()
+	args = []any{now, n, a.keepOf(r)}
 	if f.Durable {
 		args = append(args, a.erasOf(jobs[0]))
 	}
@@ -252,13 +253,21 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 		bucket := wire.OrderBucket(j.OrderID, uint16(n))
 		if hashes[bucket] == 0 {
 			hashes[bucket] = len(keys) + 1
-			keys = append(keys, a.names.OrdersKey(board, 0, bucket), a.names.OrdersKey(board, 1, bucket))
+			sets := [2]int{0, 1}
+			if f.Prime {
+				sets = [2]int{wire.PrimeSet, wire.PrimeSet}
+			}
+			keys = append(keys, a.names.OrdersKey(board, sets[0], bucket), a.names.OrdersKey(board, sets[1], bucket))
+		}
+		at := j.At
+		if f.Prime { // which is known until all are applied, however old it is
+			at = now
 		}
 		origin := ""
 		if f.Durable {
 			origin = cmp.Or(j.origin, noOrigin)
 		}
-		args = append(args, j.Member, packed(j.Command, hashes[bucket], origin))
+		args = append(args, j.Member, packed(j.Command, at, hashes[bucket], origin))
 	}
 	return applyScripts[f], keys, args
 }

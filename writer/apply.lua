@@ -18,6 +18,7 @@
 -- Of durable boards with guards ARGV then has the places of all commands: for each 28 bytes, digest of the topic and partition,
 -- offset, and time of the record in ms; or nothing if they are posts. What is among the offsets that the board has seen and has no record was
 -- refused before, and is refused again; the time that counts for the guard is the record's, so that reading again decides alike.
+-- Of primes both hashes of a pair are the same one, which has all primes of the board until it has the bit primed (64).
 -- With trim then follow in KEYS the hash of all members' scores, and in ARGV how many stay
 -- in the sorted set.
 -- No functions of its own: to make a closure costs as much as a call of a command.
@@ -42,6 +43,11 @@ local _, flags, run, seq, sum, members, finish, expires, last, turn, life, bucke
 if buckets ~= tonumber(ARGV[2]) then
   return 'n' .. string.format('%.0f', buckets)
 end
+--if Prime
+if flags % 128 >= 64 then
+  return '!primed'
+end
+--end
 local orders, first, keep = 3, 4, tonumber(ARGV[3]) -- the first of the pairs in KEYS, and in ARGV
 --if Durable
 first = 5

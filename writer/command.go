@@ -29,6 +29,7 @@ type Command struct {
 	Form    rankcache.ScoreForm // of the board, in which the number is given
 	OrderID string              // the caller's idempotency key
 	At      int64               // Unix milliseconds
+	Prime   bool                // what ended periods give a member of a rolling board
 }
 
 // raw is the command's number as Redis takes it.
@@ -58,6 +59,7 @@ type rawCommand struct {
 	Score  *float64          `json:"score,omitempty"`
 	Order  string            `json:"order"`
 	At     int64             `json:"at"`
+	Prime  bool              `json:"prime,omitempty"`
 }
 
 // foreignCommand is what may come as a command.
@@ -141,14 +143,14 @@ func (w *foreignCommand) command(data []byte) (*Command, error) {
 	if err := w.checkTarget(); err != nil {
 		return nil, err
 	}
-	if w.RankID != nil {
+	if w.RankID != nil && !w.Prime {
 		return legacyCommand(data)
 	}
 	op, err := wire.ParseOp(w.Op)
 	if err != nil {
 		return nil, &Refusal{"op", err}
 	}
-	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At}
+	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At, Prime: w.Prime}
 	if c.Number, err = w.number(op); err != nil {
 		return nil, err
 	}

@@ -138,6 +138,9 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	posts := make([]posted, len(commands))
 	for i, body := range commands {
 		j, err := p.accept(body, now.UnixMilli(), now)
+		if err == nil && j.Prime {
+			err = errPosted
+		}
 		if err == nil {
 			err = mayChange(ctx, j)
 		}
@@ -217,14 +220,18 @@ func (p *poster) applyPosts(ctx context.Context, posts []posted) error {
 	err := p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, jobs) })
 	p.rooms.add(ctx, jobs)
 	fed := p.fed(jobs)
+	if all := fed.all(); err == nil && len(all) > 0 {
+		err = p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, all) })
+	}
+	fed, rolled := p.rolled(jobs, fed)
 	next := 0
 	for i := range posts {
 		if posts[i].err == nil && posts[i].wait == nil {
 			posts[i].fed, next = fed.of(next), next+1
 		}
 	}
-	if all := fed.all(); err == nil && len(all) > 0 {
-		err = p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, all) })
+	if err == nil && len(rolled) > 0 {
+		err = p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, rolled) })
 	}
 	return err
 }

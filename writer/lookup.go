@@ -75,7 +75,7 @@ func (p *poster) lookUp(ctx context.Context, posts []*posted) error {
 		if err != nil {
 			return unavailable(err)
 		}
-		if post.known = record != ""; post.known && len(post.rules.kind.Feeds) == 0 {
+		if post.known = record != ""; post.known && len(post.rules.kind.Feeds)+len(post.rules.kind.RolledBy) == 0 {
 			if err := p.applier.fromRecord(post.job, record); err != nil {
 				return err
 			}

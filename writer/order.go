@@ -45,10 +45,10 @@ func originOf(at kafka.TopicPartition) string {
 // mark returns the fields of c that a repeat must have in common with it.
 func mark(c *Command) string { return wire.OrderMark(c.Op, c.Member, c.raw()) }
 
-// packed returns c as apply.lua unpacks it: '>I8dBc10c7', and its origin on a durable board. hash is the
-// index in KEYS, from 1, of its order id's hash in set 0.
-func packed(c *Command, hash int, origin string) string {
-	data := binary.BigEndian.AppendUint64(make([]byte, 0, 2*8+1+fieldLen+markLen+originLen), uint64(c.At))
+// packed returns c as apply.lua unpacks it: '>I8dBc10c7', and its origin on a durable board. at is the time that counts
+// for it, and hash the index in KEYS, from 1, of its order id's hash in set 0.
+func packed(c *Command, at int64, hash int, origin string) string {
+	data := binary.BigEndian.AppendUint64(make([]byte, 0, 2*8+1+fieldLen+markLen+originLen), uint64(at))
 	data = binary.BigEndian.AppendUint64(data, math.Float64bits(c.raw()))
 	data = append(data, byte(hash))
 	return string(append(append(append(data, orderField(c.OrderID)...), mark(c)...), origin...))
@@ -137,6 +137,7 @@ var refusals = map[string]*Refusal{
 	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
 	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member or number: use a new one for each change")},
 	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
+	"primed":         {"prime", errors.New("the board has all of its primes")},
 	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},
 	"early":          {"early", errors.New("at is more than a minute ahead of the clock of the writer, or of Kafka: check that of the sender")},
 }

@@ -35,6 +35,16 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	if err := a.index(ctx, a.ending(nil, b, &r)); err != nil {
 		return err
 	}
+	if err := a.prepareRolling(ctx, b, &r); err != nil {
+		return err
+	}
+	first := ""
+	if r.rolls() {
+		var err error
+		if first, err = a.wholeness(ctx, b, r.kind); err != nil {
+			return err
+		}
+	}
 	begin := time.Now()
 	eras := ""
 	if r.durable() {
@@ -42,7 +52,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	}
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
 	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now), a.keepOf(&r),
-		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras).Text()
+		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras, first).Text()
 	if err != nil {
 		return err
 	}
@@ -100,6 +110,9 @@ func (a *adopter) allKeys(b rankcache.BoardID, r *rules) []string {
 	}
 	if r.trim > 0 {
 		keys = append(keys, a.names.ScoresKey(b))
+	}
+	if r.rolls() {
+		keys = append(keys, a.primeKeys(b)...)
 	}
 	return keys
 }

@@ -7,7 +7,8 @@
 -- of a new board in seconds, members that are added up at once, run to be adopted
 -- again ("" for none: then a board that is not there stays so), n, and of a new board
 -- with a period its end and when it expires, in ms (0: no period), and the eras of all masters
--- if the board is durable, else "". Such a board has a run of its own in each era in which it changes.
+-- if the board is durable, else "". Such a board has a run of its own in each era in which it changes. What the
+-- field '' of the other hashes of a new board is.
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
 -- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
 -- apply.lua does, and "s"; "i" and a member with an infinite score, which has commands wait until it has another;
@@ -121,6 +122,9 @@ if #fresh > 0 then
 end
 for _, key in ipairs(missing) do
   call('HSET', key, '', '')
+end
+for i = 3 + 2 * n, not meta and #KEYS or 0 do
+  call('HSET', KEYS[i], '', ARGV[11])
 end
 local due, all = string.format('%.0f', expires), not meta or expires ~= before
 table.insert(missing, KEYS[2]) -- SET has taken its expiry

@@ -20,15 +20,19 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	if math.Abs(c.Number) > maxScore {
 		return r, nil, refusals["score_range"]
 	}
-	if len(classes.Classes) == 0 && c.Class == "" {
+	if len(classes.Classes) == 0 && c.Class == "" && !c.Prime {
 		return r, nil, withoutClass(c)
 	}
 	board, kind, err := findBoard(c, classes)
-	if err != nil {
+	switch {
+	case err != nil:
 		return r, nil, err
-	}
-	if kind == nil {
+	case c.Prime:
+		return resolvePrime(c, board, kind, arrived)
+	case kind == nil:
 		return r, nil, withoutClass(c)
+	case kind.Rolls():
+		return r, nil, &Refusal{"op_not_allowed", fmt.Errorf("boards of class %s are sums of those of class %s: change these", kind.Name(), kind.Rolling.Of)}
 	}
 	c.Form = kind.Form
 	if !slices.Contains(kind.Ops, c.Op) {
@@ -63,6 +67,7 @@ type rules struct {
 	trim      int
 	best      bool // among the ops
 	guard     rooms.Guard
+	prime     bool // of a rolling board
 }
 
 // keepAsItIs leaves the expiry of a board as it was at its birth, or as its last change has set it.
@@ -84,6 +89,9 @@ func (r *rules) commutes(op wire.Op) bool {
 
 // durable reports whether no change of the board may be lost.
 func (r *rules) durable() bool { return r.kind != nil && r.kind.Durable }
+
+// rolls reports whether the board is a sum of others.
+func (r *rules) rolls() bool { return r.kind != nil && r.kind.Rolls() }
 
 // checkNumber returns why a command's number does not go with a board of the class, or nil.
 func checkNumber(c *Command, kind *rooms.Class) *Refusal {

@@ -22,12 +22,13 @@ type features struct {
 	Trim       bool
 	Best       bool
 	Durable    bool
+	Prime      bool // of a rolling board
 }
 
 func (r *rules) features() features {
 	return features{
 		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{}, Trim: r.trim > 0, Best: r.best, Durable: r.durable(),
+		Guard: r.guard != rooms.Guard{}, Trim: r.trim > 0, Best: r.best, Durable: r.durable(), Prime: r.prime,
 	}
 }
 
@@ -36,8 +37,8 @@ var applyScripts = makeScripts()
 
 func makeScripts() map[features]*redis.Script {
 	scripts := make(map[features]*redis.Script)
-	for i := range 1 << 6 {
-		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0, Durable: i&16 != 0, Best: i&32 != 0}
+	for i := range 1 << 7 {
+		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0, Durable: i&16 != 0, Best: i&32 != 0, Prime: i&64 != 0}
 		scripts[f] = redis.NewScript(wire.Script(f.choose(applySource)))
 	}
 	return scripts
@@ -47,7 +48,7 @@ func makeScripts() map[features]*redis.Script {
 // the lines "--if NAME", "--else" and "--end". text/template would have the linker keep every
 // exported method of the program, 15 MB.
 func (f features) choose(source string) string {
-	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim, "Best": f.Best, "Durable": f.Durable, "Origin": f.Durable && !f.Trim}
+	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim, "Best": f.Best, "Durable": f.Durable, "Prime": f.Prime, "Origin": f.Durable && !f.Trim}
 	var chosen strings.Builder
 	in := []bool{true} // of the sections around a line, the innermost last
 	for line := range strings.Lines(source) {

@@ -246,7 +246,13 @@ func (w *Writer) applyJobs(ctx context.Context, of *round, jobs []*job) (fedJobs
 	w.rooms.add(ctx, jobs)
 	fed := w.fed(jobs)
 	if all := fed.all(); len(all) > 0 {
-		return fed, w.applyIn(ctx, of, all)
+		if err := w.applyIn(ctx, of, all); err != nil {
+			return fed, err
+		}
+	}
+	fed, rolled := w.rolled(jobs, fed)
+	if len(rolled) > 0 {
+		return fed, w.applyIn(ctx, of, rolled)
 	}
 	return fed, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankcache"
+	"rankcache/controller"
 	"rankcache/internal/cli"
 	"rankcache/internal/roomsync"
 	"rankcache/rooms"
@@ -91,6 +92,10 @@ type classSummary struct {
 	Next    string    `json:"next,omitempty"`    // board of the next period
 	Begins  time.Time `json:"begins,omitzero"`   // when the next period does
 	Durable bool      `json:"durable,omitempty"`
+	// Rolling tells what the boards are sums of, and MostPrimes how many members these may have together so that a period is
+	// long enough to give each of them its sum.
+	Rolling    string `json:"rolling,omitempty"`
+	MostPrimes int    `json:"most_primes,omitempty"`
 }
 
 // expiryText tells when the boards of a class expire, or those without a class (nil).
@@ -129,6 +134,12 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 		if err := printClasses(to, s.Classes); err != nil {
 			return err
 		}
+		for _, c := range s.Classes {
+			if c.Rolling != "" {
+				fmt.Fprintf(to, "%s is rolling (%s): two changes more for each increment, and one prime for each member in a period, at most %d at --prime-rate %d of the controller.\n",
+					c.Name, c.Rolling, c.MostPrimes, controller.DefaultPrimeRate)
+			}
+		}
 		_, err := fmt.Fprintf(to, "Boards of no class expire %s.\n%s", expiryText(nil), &s.Memory)
 		return err
 	})
@@ -145,6 +156,9 @@ func summarize(c *rooms.Class, now time.Time) classSummary {
 	}
 	if next, err := calendar.Following(now); err == nil {
 		s.Next, s.Begins = c.Pattern(next), next.Start
+	}
+	if c.Rolls() {
+		s.Rolling, s.MostPrimes = c.Rolling.String(), int(calendar.Length().Seconds())*controller.DefaultPrimeRate
 	}
 	return s
 }

@@ -34,6 +34,7 @@ type ControllerOptions struct {
 	health, id, group string
 	database          *cli.Secret // of the ledger
 	topicKeep         time.Duration
+	primeRate         int
 	finals            *cli.Secret
 	// For tests; zero: the defaults.
 	Every, Posts time.Duration
@@ -76,6 +77,7 @@ func (o *ControllerOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	o.database = cli.SecretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: boards are closed without it")
 	o.finals = cli.SecretVar(flags, "finals", "", "`URL` of the folder or bucket for finals, which are also kept in --database: file:///folder or s3://key:secret@host:port/bucket/prefix, with ?tls=false and region=… as options; empty: no board has a final")
+	flags.IntVar(&o.primeRate, "prime-rate", controller.DefaultPrimeRate, "how many members of rolling boards are given the sums of ended periods in a second at most")
 	flags.DurationVar(&o.topicKeep, "topic-keep", controller.DefaultTopicKeep, "how long Redis must not have known a board without class until its topic is deleted; 0 for never")
 }
 
@@ -158,7 +160,7 @@ func (o *ControllerOptions) Build(client redis.UniversalClient, books *ledger.St
 		return nil, nil, err
 	}
 	options := controller.Options{Redis: client, Names: o.Names, Tiers: rooms, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(log), Group: o.group,
-		PostTimeout: cmp.Or(o.Posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, Finalizer: finalizer, ID: cmp.Or(o.id, cli.ProcessName()), Every: o.Every, TopicsEvery: o.Every, Now: o.Now, Log: log, Registerer: reg}
+		PostTimeout: cmp.Or(o.Posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, PrimeRate: o.primeRate, Finalizer: finalizer, ID: cmp.Or(o.id, cli.ProcessName()), Every: o.Every, TopicsEvery: o.Every, Now: o.Now, Log: log, Registerer: reg}
 	if books != nil {
 		options.Ledger = books
 	}

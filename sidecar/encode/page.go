@@ -23,8 +23,11 @@ func AppendHead(dst []byte, q *rankcache.Query, a *rankcache.Answer) []byte {
 	dst = strconv.AppendInt(dst, int64(a.Members), 10)
 	dst = append(dst, `,"published_at":`...)
 	dst = appendTime(dst, a.At)
-	dst = append(append(dst, `,"order":"`...), a.Form.Named(q.Order).String()...)
-	return append(dst, '"')
+	dst = append(append(append(dst, `,"order":"`...), a.Form.Named(q.Order).String()...), '"')
+	if a.Incomplete {
+		dst = append(dst, `,"incomplete":true`...)
+	}
+	return dst
 }
 
 // AppendPage appends the rows of an answer with all that the page tells.

@@ -399,3 +399,37 @@ func TestDocumentHoldsForClasses(t *testing.T) {
 		}
 	}
 }
+
+// TestIncompleteBoards: what does not have all that it sums up says so in body and header, whatever answers, until it has.
+// Other boards never do.
+func TestIncompleteBoards(t *testing.T) {
+	const file = `
+classes:
+  - {name: d, board: "d:{zone}:{period}", period: day, ops: [incr], keep: 240h}
+  - {name: r, board: "r:{zone}:{period}", rolling: {of: d, last: 3}}
+boards:
+  - {match: "r:7:20261122", mode: super-hot}
+`
+	env := newClassEnv(t)
+	env.load(t, file)
+	cfg := env.config()
+	cfg.Tiers = fixture.Tiers(file)
+	local := fixture.NewBoard("r:7:20261122", 600, 35)
+	cfg.Boards = fixture.Boards[sidecar.Board]{"r:7:20261122": local}
+	s := startReader(t, readerOf(t, cfg), env.settings(), fixture.FailOnWarn(t))
+	for _, primed := range []bool{false, true, false} {
+		local.Primed, env.Origin.Primed = primed, primed
+		top := fixture.NewTop("r:9:20261122", 600, 100, 35)
+		top.Primed = primed
+		env.Hot.Set(top)
+		for path, want := range map[string]bool{"r:7:20261122": !primed, "r:8:20261122": !primed, "r:9:20261122": !primed, "d:7:20261122": false} {
+			for _, read := range []string{"/top?limit=3", "/top?limit=3", "/members/m000001", "/top?limit=3&me=m000001", "/top?limit=3&order=asc"} {
+				a := s.get(t, "/v1/boards/"+path+read)
+				body, header := strings.Contains(a.body, `"incomplete":true`), a.header.Get("Rankcache-Incomplete")
+				if a.status != 200 || body != want || header != map[bool]string{true: "priming"}[want] {
+					t.Errorf("%s%s, primed %t: %d, header %q, %s", path, read, primed, a.status, header, a.body)
+				}
+			}
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (s *encoder) encode(e *entry, c *call, a *rankcache.Answer) *body {
 		if show.Trend != nil {
 			fresh = s.freshTrend(c.before, fresh)
 		}
-		b := newBody(*buffer, a.Source, a.State, fresh)
+		b := newBody(*buffer, a, fresh)
 		s.previous.keep(c.query().Board, a.Entries, &j, b)
 		return b
 	})

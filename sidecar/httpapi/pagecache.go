@@ -18,6 +18,7 @@ type pageKey struct {
 	profiles     bool
 	form         rankcache.ScoreForm // as in [rankcache.Answer]
 	trend        bool
+	incomplete   bool              // as in [rankcache.Answer]
 	class        *rooms.Class      // that the page tells of, nil: of none
 	state        rooms.PeriodState // of the class's period, as in the page
 }
@@ -25,7 +26,7 @@ type pageKey struct {
 // key returns the key of the page that answers the call.
 func (c *call) key() pageKey {
 	q, a := &c.qs[0], &c.as[0]
-	k := pageKey{start: q.Start, limit: q.Limit, order: q.Order, source: a.Source, profiles: c.args.profiles, form: a.Form, trend: c.args.trend}
+	k := pageKey{start: q.Start, limit: q.Limit, order: q.Order, source: a.Source, profiles: c.args.profiles, form: a.Form, trend: c.args.trend, incomplete: a.Incomplete}
 	if c.class != nil {
 		k.class, k.state = c.class.Class, c.period.State
 	}
@@ -59,7 +60,7 @@ func (s *pageCache) pagesOf(a *rankcache.Answer) *pages {
 // formatting a time and four numbers takes as long as finding a member.
 func (s *pageCache) appendHead(dst []byte, q *rankcache.Query, a *rankcache.Answer) []byte {
 	p := s.pagesOf(a)
-	if p == nil || q.Order != rankcache.Descending {
+	if p == nil || q.Order != rankcache.Descending || a.Incomplete {
 		return encode.AppendHead(dst, q, a)
 	}
 	head := p.head.Load()

@@ -16,7 +16,7 @@ import (
 )
 
 func testBody(s string, fresh func() bool) *body {
-	return newBody([]byte(s), rankcache.SourceLocal, rankcache.State{}, fresh)
+	return newBody([]byte(s), &rankcache.Answer{Source: rankcache.SourceLocal}, fresh)
 }
 
 // TestRenewEncodesOnce walks the interleaving of the comment at renew: A and B

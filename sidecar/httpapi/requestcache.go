@@ -200,7 +200,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 		return false, nil
 	}
 	key := q.key
-	key.source = a.Source
+	key.source, key.incomplete = a.Source, a.Incomplete
 	b := p.entries.Get(&key, newEntry).valid()
 	if b == nil {
 		return false, nil

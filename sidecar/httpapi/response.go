@@ -27,6 +27,8 @@ var (
 	headerCache  = []byte("Cache-Control")
 	headerState  = []byte("Rankcache-State")
 	headerNote   = []byte("Rankcache-Note")
+	headerLacks  = []byte("Rankcache-Incomplete")
+	valuePriming = []byte("priming")
 	valueNoKey   = []byte("no such key in Redis")
 	valueAccept  = []byte("Accept-Encoding")
 	valueShared  = []byte("no-cache") // to be compared with us before each use
@@ -147,6 +149,9 @@ func stamp(ctx *fasthttp.RequestCtx, c *call) {
 	if c.noKey {
 		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
 	}
+	if c.as[0].Incomplete {
+		ctx.Response.Header.SetCanonical(headerLacks, valuePriming)
+	}
 	if currentAt := c.as[0].CurrentAt; !currentAt.IsZero() {
 		var room [20]byte
 		ctx.Response.Header.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
@@ -266,8 +271,9 @@ func setProblem(ctx *fasthttp.RequestCtx, p *encode.Problem) {
 // body is one encoded answer that many requests share.
 type body struct {
 	encoded
-	source rankcache.Source
-	state  []byte // of the board that it shows, empty if unknown
+	source     rankcache.Source
+	state      []byte // of the board that it shows, empty if unknown
+	incomplete bool
 	// fresh returns whether the profiles in it are still the newest; nil: there are none,
 	// or they never change.
 	fresh func() bool
@@ -288,16 +294,20 @@ type encoded struct {
 }
 
 // newBody returns a body that owns a copy of plain.
-func newBody(plain []byte, source rankcache.Source, state rankcache.State, fresh func() bool) *body {
-	b := &body{encoded: encoded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, source)},
-		source: source, state: appendState(nil, state), fresh: fresh}
-	b.encoded.setHeaders(source, b.state)
+func newBody(plain []byte, a *rankcache.Answer, fresh func() bool) *body {
+	b := &body{encoded: encoded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, a.Source)},
+		source: a.Source, state: appendState(nil, a.State), incomplete: a.Incomplete, fresh: fresh}
+	b.encoded.setHeaders(b)
 	return b
 }
 
-func (e *encoded) setHeaders(source rankcache.Source, state []byte) {
-	setFields(&e.fields, &sharedFields[source], e.etag, state)
+func (e *encoded) setHeaders(of *body) {
+	source := of.source
+	setFields(&e.fields, &sharedFields[source], e.etag, of.state)
 	e.fields.SetCanonical(headerVary, valueAccept)
+	if of.incomplete {
+		e.fields.SetCanonical(headerLacks, valuePriming)
+	}
 	if e.coding != codingNone {
 		e.fields.SetContentEncoding(e.coding.String())
 	}
@@ -329,7 +339,7 @@ func (b *body) pack(c coding, p *packer) *encoded {
 	}
 	etag := append(bytes.Clone(b.etag[:len(b.etag)-1]), '-', c.String()[0], '"')
 	e := &encoded{coding: c, data: p.pack(c, b.data), etag: etag}
-	e.setHeaders(b.source, b.state)
+	e.setHeaders(b)
 	b.packed[c].Store(e)
 	return e
 }

@@ -41,7 +41,7 @@ func libraryRequests() []string {
 // go through the connection states in the order on which the request cache relies, or if
 // its answers differ from those that the cache composes.
 func checkLibrary(srv *fasthttp.Server) error {
-	b := newBody([]byte("{}"), rankcache.SourceLocal, rankcache.State{Run: 1}, nil)
+	b := newBody([]byte("{}"), &rankcache.Answer{Stamp: rankcache.Stamp{State: rankcache.State{Run: 1}}, Source: rankcache.SourceLocal}, nil)
 	c := &scriptedConn{reads: libraryRequests()}
 	srv.ConnState = func(_ net.Conn, state fasthttp.ConnState) { c.event(state.String()) }
 	srv.Handler = func(ctx *fasthttp.RequestCtx) {

@@ -40,7 +40,7 @@ func TestCheckLibrary(t *testing.T) {
 
 // TestCheckAnswersWantsDate where the cache would write one.
 func TestCheckAnswersWantsDate(t *testing.T) {
-	b := newBody([]byte("{}"), rankcache.SourceLocal, rankcache.State{}, nil)
+	b := newBody([]byte("{}"), &rankcache.Answer{Source: rankcache.SourceLocal}, nil)
 	sent := append(b.full.append(nil, []byte("no date"), time.Time{}), b.data...)
 	if err := checkAnswers(sent, b); err == nil || !strings.Contains(err.Error(), "want a date") {
 		t.Error(err)

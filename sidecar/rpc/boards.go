@@ -221,7 +221,7 @@ func (s services) batchStandings(ctx context.Context, r *v1.BatchStandingsReques
 func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address, order v1.Direction, profiles bool, shown *v1.Show, bounds *v1.Bounds) (f found, a rankcache.Answer, err error) {
 	f, p := s.locate(at, order, 0, profiles, shown)
 	of := f.query()
-	of.Members, of.Around = q.Members, q.Around
+	of.Members, of.Around, of.Range = q.Members, q.Around, q.Range
 	if q = of; p == nil {
 		p = bound(&q, bounds)
 	}
@@ -242,6 +242,7 @@ func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address
 // standings returns the answer about members alone.
 func (s services) standings(ctx context.Context, f *found, a *rankcache.Answer) *v1.BatchStandingsResponse {
 	m := head(&f.Key, a.Source, a.Stamp)
+	m.Incomplete = a.Incomplete
 	var j encode.Joined
 	rows, members := make([]*v1.Row, len(a.Own)), make([]string, len(a.Own))
 	for i := range a.Own {

@@ -19,6 +19,7 @@ type pageMaker struct{ *Server }
 // pageOf returns the page with the rows of a.
 func (s pageMaker) pageOf(ctx context.Context, f *found, start int, a *rankcache.Answer) *v1.Page {
 	m := head(&f.Key, a.Source, a.Stamp)
+	m.Incomplete = a.Incomplete
 	m.Start, m.Limit = int64(start), int32(f.Limit)
 	j := s.join(f.Profiles, a.Entries)
 	m.ProfilesMissing = int32(j.Missing)

@@ -216,7 +216,7 @@ func TestTrendOfALivePage(t *testing.T) {
 	}
 	e.Origin.Closed.Store(true)
 	clock.nanos.Add(3e9)
-	after, _ := s.next() // of the next poll
+	after, _ := s.next()       // of the next poll
 	for after.name == "diff" { // the page's own life came first
 		after, _ = s.next()
 	}

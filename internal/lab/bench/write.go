@@ -71,6 +71,8 @@ classes:
   - {name: feeds3, board: "feeds_{x}", period: none, ops: [incr], feeds: [fed-one, fed-two]}
   - {name: fed-one, board: "fedone_{x}", period: none}
   - {name: fed-two, board: "fedtwo_{x}", period: none}
+  - {name: rolling, board: "roll_{x}_{period}", period: year, ops: [incr], keep: 26352h}
+  - {name: years, board: "years_{x}_{period}", rolling: {of: rolling, last: 2}}
 `
 
 // writeKind is how a row is measured: by posts, or by way of the command topic, as posts of a class with feeds are in it too.
@@ -89,6 +91,7 @@ var writeKinds = []writeKind{
 	{name: "topic-ordered", of: "topic", boards: []rankcache.BoardID{"topicordered_1"}},
 	{name: "topic-three", of: "topic", boards: []rankcache.BoardID{"three_1", "three_2", "three_3"}},
 	{name: "feeds3", of: "topic", boards: []rankcache.BoardID{"feeds_1", "fedone_1", "fedtwo_1"}},
+	{name: "rolling", of: "topic", boards: []rankcache.BoardID{yearOf("roll", 0), yearOf("years", 0), yearOf("years", 1)}},
 	{name: "singles", of: "singles", boards: singleBoards("singles"), turns: true}, {name: "singles-durable", of: "singles", boards: singleBoards("singlesdurable"), turns: true},
 }
 
@@ -100,6 +103,11 @@ func singleBoards(prefix string) (boards []rankcache.BoardID) {
 		boards = append(boards, rankcache.BoardID(fmt.Sprint(prefix, "_", x+1)))
 	}
 	return boards
+}
+
+// yearOf returns the board of this year or a later one.
+func yearOf(name string, later int) rankcache.BoardID {
+	return rankcache.BoardID(fmt.Sprintf("%s_1_%d", name, time.Now().UTC().Year()+later))
 }
 
 // Posts of writeBatch commands by writePosters at the same time, as the writer's port
@@ -120,7 +128,7 @@ keeps the best 10,000 members, a durable one of increments, whose commands are a
 the command topic and read there (durable), and one whose posts wait for that (ordered).
 Then by way of the command topic: to a plain board (topic), to a durable one of either
 kind, to three plain boards in turns, three commands for one (topic+three), and to one
-that feeds two others (feeds3), which are compared with the first; and to 1,000 boards in
+that feeds two others (feeds3), or that a rolling class sums up (rolling), which are compared with the first; and to 1,000 boards in
 turns (singles), plain and durable, so that a call of the script has one command.
 Updates are not published. Needs a redis-server in PATH; the broker is kfake, in a process
 of its own.`,

@@ -619,7 +619,9 @@ type Page struct {
 	// How many members have scores from min_score to max_score; not set if neither is asked for.
 	Matches *int64 `protobuf:"varint,18,opt,name=matches,proto3,oneof" json:"matches,omitempty"`
 	// Members with such scores may be missing: they are beyond the first n that the board keeps.
-	Beyond        bool `protobuf:"varint,19,opt,name=beyond,proto3" json:"beyond,omitempty"`
+	Beyond bool `protobuf:"varint,19,opt,name=beyond,proto3" json:"beyond,omitempty"`
+	// The board is a sum of several periods, and does not have all of them yet.
+	Incomplete    bool `protobuf:"varint,20,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -783,6 +785,13 @@ func (x *Page) GetMatches() int64 {
 func (x *Page) GetBeyond() bool {
 	if x != nil {
 		return x.Beyond
+	}
+	return false
+}
+
+func (x *Page) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
 	}
 	return false
 }
@@ -2241,7 +2250,7 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\b_profileB\r\n" +
 	"\v_percentileB\x10\n" +
 	"\x0e_previous_rankB\b\n" +
-	"\x06_place\"\xd5\x04\n" +
+	"\x06_place\"\xf5\x04\n" +
 	"\x04Page\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x10\n" +
@@ -2263,7 +2272,10 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"trendError\x12\x19\n" +
 	"\x05trend\x18\x11 \x01(\tH\x00R\x05trend\x88\x01\x01\x12\x1d\n" +
 	"\amatches\x18\x12 \x01(\x03H\x01R\amatches\x88\x01\x01\x12\x16\n" +
-	"\x06beyond\x18\x13 \x01(\bR\x06beyondB\b\n" +
+	"\x06beyond\x18\x13 \x01(\bR\x06beyond\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x14 \x01(\bR\n" +
+	"incompleteB\b\n" +
 	"\x06_trendB\n" +
 	"\n" +
 	"\b_matches\"\x91\x01\n" +

@@ -1,0 +1,212 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/class"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+const rollingFile = `classes:
+- {name: day, board: "NAME:{zone}:{period}", period: day, grace: 5s, keep: 240h, ops: [incr], ties: first}
+- {name: roll, board: "NAMEr:{zone}:{period}", rolling: {of: day, last: 3}}
+`
+
+// priming is a primer with a board of the running day and those of the days before it, on a Redis of its own.
+type priming struct {
+	*fixture
+	primer    *primer
+	day, roll *rooms.Class
+	today     class.Board
+	next      class.Board   // the rolling board of tomorrow
+	sources   []class.Board // the days whose sums it is given
+}
+
+func newPriming(t *testing.T) *priming {
+	t.Helper()
+	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--enable-debug-command", "yes"}})
+	var name string
+	f := newFixture(t, testkit.Kfake(t).Addr(), map[string]string{}, func(o *Options) {
+		o.Redis = client(t, server.Addr())
+		name = strings.TrimSuffix(o.Names.Ends, "-ends")
+		file, err := rooms.Parse([]byte(strings.ReplaceAll(rollingFile, "NAME", name)))
+		must(t, err)
+		o.Tiers = &tiers{file: file}
+	})
+	file := f.opts.Tiers.File()
+	p := &priming{fixture: f, primer: newPrimer(f.Controller, f.kafka), day: file.Class("day"), roll: file.Class("roll")}
+	now := p.primer.now()
+	dims := map[string]string{"zone": "7"}
+	at := func(c *rooms.Class, b func(class.Board) (class.Board, error)) class.Board {
+		board, err := c.At(dims, now)
+		must(t, err)
+		board, err = b(board)
+		must(t, err)
+		return board
+	}
+	p.today = at(p.day, func(b class.Board) (class.Board, error) { return b, nil })
+	p.next = at(p.roll, class.Board.Next)
+	periods, err := p.roll.Sources(p.next.Period)
+	must(t, err)
+	for _, period := range periods {
+		b, err := p.day.In(dims, period)
+		must(t, err)
+		p.sources = append(p.sources, b)
+	}
+	must(t, f.redis.ZAdd(t.Context(), f.opts.Names.Ends, redis.Z{Score: float64(p.today.Period.End.UnixMilli()), Member: string(p.today.ID)}).Err())
+	f.place(t, f.era(t), "", 1000, 1000)
+	return p
+}
+
+// make makes a board with scores, whose life has come so far.
+func (p *priming) make(t *testing.T, b rankcache.BoardID, life wire.Life, scores map[string]float64) {
+	t.Helper()
+	m := wire.Meta{Life: life, State: rankcache.State{Run: 1, Seq: 2, HasSum: true}, Members: uint64(len(scores)), Buckets: 2, Era: p.era(t)}
+	for member, score := range scores {
+		m.Sum = (m.Sum + wire.Hash(member, score)) & wire.SumMask
+		must(t, p.redis.ZAdd(t.Context(), string(b), redis.Z{Score: score, Member: member}).Err())
+	}
+	must(t, p.redis.Set(t.Context(), p.opts.Names.MetaKey(b), wire.AppendMeta(nil, &m), 0).Err())
+}
+
+// look has the primer look once, and returns what it waits for.
+func (p *priming) look(t *testing.T) string {
+	t.Helper()
+	must(t, p.primer.look(t.Context()))
+	return p.Status().PrimesWaitFor
+}
+
+// apply does what the writers do with primes: the rolling board has them, and was whole at its birth.
+func (p *priming) apply(t *testing.T, whole string, primes map[string]float64) {
+	t.Helper()
+	p.make(t, p.next.ID, wire.LifeOpen, primes)
+	for bucket := range 2 {
+		must(t, p.redis.HSet(t.Context(), p.opts.Names.OrdersKey(p.next.ID, wire.PrimeSet, bucket), "", whole).Err())
+	}
+	for member := range primes {
+		order := wire.PrimeOrder(p.next.Period.Tag, member)
+		must(t, p.redis.HSet(t.Context(), p.opts.Names.OrdersKey(p.next.ID, wire.PrimeSet, wire.OrderBucket(order, 2)), wire.OrderField(order), "x").Err())
+	}
+}
+
+// records returns the primes that the topic of commands has.
+func (p *priming) records(t *testing.T, n int) map[string]float64 {
+	t.Helper()
+	got := make(map[string]float64)
+	for _, r := range testkit.Records(t, p.broker, p.opts.Names.Commands, n) {
+		if wire.IsMarker(r.Value) {
+			continue
+		}
+		var prime struct {
+			Member string
+			Delta  float64
+		}
+		must(t, json.Unmarshal(r.Value, &prime))
+		if want := wire.Prime(p.next.ID, p.next.Period.Tag, prime.Member, prime.Delta, p.today.Period.Start.UnixMilli()); string(r.Value) != string(want) {
+			t.Errorf("got %s, want %s", r.Value, want)
+		}
+		got[prime.Member] = prime.Delta
+	}
+	return got
+}
+
+func (p *priming) metaOfNext(t *testing.T) (m wire.Meta) {
+	t.Helper()
+	m, _, err := metaOf(p.redis.Get(t.Context(), p.opts.Names.MetaKey(p.next.ID)))
+	must(t, err)
+	return m
+}
+
+// What the days that are closed give is sent, a member once, without the tie-breaks; and the board is marked once it has
+// all of that.
+func TestPriming(t *testing.T) {
+	p := newPriming(t)
+	p.make(t, p.sources[0].ID, wire.LifeClosed, map[string]float64{"a": 3.5, "b": 2})
+	waits := func(want string) {
+		t.Helper()
+		if got := p.look(t); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("waits for %q, want %q in it", got, want)
+		}
+	}
+	waits("") // primes of one day: the other one has no board, as nobody has changed it
+	want := map[string]float64{"a": 3, "b": 2}
+	const markers = 2
+	if got := p.records(t, markers+len(want)); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if p.metaOfNext(t).Buckets != 0 {
+		t.Error("the controller has made a board")
+	}
+
+	p.apply(t, wire.Whole, map[string]float64{"a": 3})
+	waits("has 1 of 2 primes")
+	if got := p.records(t, markers+len(want)+1); !maps.Equal(got, want) { // b's again
+		t.Errorf("got %v, want %v", got, want)
+	}
+	p.apply(t, wire.Whole, want)
+	waits("")
+	if m := p.metaOfNext(t); !m.Primed || !m.HasSum || m.Seq != 2 {
+		t.Errorf("meta %+v", m)
+	}
+	if n := p.redis.Exists(t.Context(), p.opts.Names.OrdersKey(p.next.ID, wire.PrimeSet, 0), p.opts.Names.OrdersKey(p.next.ID, wire.PrimeSet, 1)).Val(); n != 0 {
+		t.Errorf("%d hashes of primes are left", n)
+	}
+	waits("")
+}
+
+// A board is not marked before all that it sums up is known to be there, and for ever if it can't be.
+func TestPrimingWaits(t *testing.T) {
+	want := map[string]float64{"a": 3, "b": 2}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, p *priming)
+		waits  string
+	}{
+		"a day is not closed": {func(t *testing.T, p *priming) { p.make(t, p.sources[0].ID, wire.LifeClosing, want) }, "is not closed"},
+		"a day is adopted": {func(t *testing.T, p *priming) {
+			must(t, p.redis.SetRange(t.Context(), p.opts.Names.MetaKey(p.sources[0].ID), 1, string(rune(wire.LifeClosed|0x30))).Err())
+		}, "is not closed"},
+		"a day may have expired": {func(t *testing.T, p *priming) {
+			must(t, p.redis.Del(t.Context(), p.opts.Names.MetaKey(p.sources[0].ID)).Err())
+			p.day.Keep = time.Hour // which was longer
+		}, "may have expired"},
+		"a row was changed": {func(t *testing.T, p *priming) {
+			must(t, p.redis.ZIncrBy(t.Context(), string(p.sources[0].ID), 1, "a").Err())
+		}, "don't add up"},
+		"the board lacks changes": {func(t *testing.T, p *priming) { p.apply(t, "", want) }, "lacks increments of before its birth"},
+		"the board was changed by hand": {func(t *testing.T, p *priming) {
+			p.apply(t, wire.Whole, want)
+			must(t, p.redis.ZRem(t.Context(), string(p.next.ID), "a").Err())
+		}, "can't be marked as primed: w"},
+		"a prime is not applied": {func(t *testing.T, p *priming) { p.apply(t, wire.Whole, map[string]float64{"a": 3}) }, "has 1 of 2 primes"},
+		"the writers are behind": {func(t *testing.T, p *priming) { p.apply(t, wire.Whole, nil); p.place(t, p.era(t), "", 0, 0) }, "behind the mark"},
+		"Redis has another history": {func(t *testing.T, p *priming) {
+			p.apply(t, wire.Whole, want)
+			must(t, p.redis.Do(t.Context(), "DEBUG", "CHANGE-REPL-ID").Err())
+		}, "since the last failover"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPriming(t)
+			p.make(t, p.sources[0].ID, wire.LifeClosed, want)
+			c.change(t, p)
+			err := p.primer.look(t.Context())
+			if got := fmt.Sprint(err, " ", p.Status().PrimesWaitFor); !strings.Contains(got, c.waits) {
+				t.Errorf("got %s, want %q in it", got, c.waits)
+			}
+			if p.metaOfNext(t).Primed {
+				t.Error("the board is marked")
+			}
+		})
+	}
+}
