@@ -51,7 +51,7 @@ classes:
 		get(path+"/members/m1", row)
 		get(path+"/members/m1?around=1", row+`,"neighbours":[]`)
 		get(path+"/top?me=m1", `"me":{`+row)
-		get("/v1/scores/m1?board="+string(board), `{"member":"m1","score":2,"rank":0}`)
+		get("/v1/scores/m1?board="+string(board), `{"member":"m1","score":2,"rank":0,"user_info":{`)
 		if err := posted(s, "data", "/compat/getScore", fmt.Sprintf(`{"rank_name":%q,"rank_item":"m1"}`, board), 200, `"score":2,"rank":0}`); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -13,8 +14,20 @@ type learner struct {
 	log       *slog.Logger
 	facts     atomic.Pointer[facts]
 	asks      chan ask
-	away      atomic.Bool // the upstream could not be reached
+	away      atomic.Bool   // the upstream could not be reached
+	tried     chan struct{} // closed once the upstream has answered or could not be reached
+	tries     sync.Once
 }
+
+// await returns once the upstream was asked: what is not known yet of its commands would be passed on.
+func (l *learner) await() {
+	select {
+	case <-l.tried:
+	case <-time.After(l.upstreams.cfg.UpstreamTimeout):
+	}
+}
+
+func (l *learner) noteTry() { l.tries.Do(func() { close(l.tried) }) }
 
 // follow keeps the connection open, to learn from each server that is there, and to ask
 // which keys a command has.
@@ -77,11 +90,13 @@ func (l *learner) lost(err error) {
 	if !l.away.Swap(true) {
 		l.log.Warn("RESP: Redis can't be reached: what is not open here gets errors", "err", err)
 	}
+	l.noteTry()
 }
 
 func (l *learner) learned(f *facts) {
 	l.facts.Store(f)
 	l.away.Store(false)
+	l.noteTry()
 	l.log.Info("RESP: learned from Redis", "server", f.name)
 }
 

@@ -69,6 +69,7 @@ func FuzzOrder(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	s.noteTry()
 	s.facts.Store(&facts{flags: map[string]flags{"GET": {readonly: true}, "GETRANGE": {readonly: true}}})
 	ln := testkit.Listen(f, "tcp")
 	ctx, cancel := context.WithCancel(context.Background())

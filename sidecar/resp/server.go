@@ -111,7 +111,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 			Help: "Connections to the RESP listener that ended with a malformed frame."})}
 	s.lastID.Store(firstID)
 	s.upstreams = &upstreams{cfg: &s.cfg, began: s.began, open: make(map[net.Conn]struct{})}
-	s.learner.upstreams, s.learner.log, s.asks = s.upstreams, log, make(chan ask)
+	s.learner.upstreams, s.learner.log, s.asks, s.tried = s.upstreams, log, make(chan ask), make(chan struct{})
 	s.facts.Store(unlearned)
 	s.guard = writeGuard{r, cfg.Names, &s.learner}
 	s.lived, s.live = context.WithCancel(context.Background())

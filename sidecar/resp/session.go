@@ -253,6 +253,7 @@ func (c *session) handshake(v verb, cmd *command, n int) error {
 		}
 		return c.relay()
 	}
+	c.server.await()
 	begin := handshake{c.greeting, c.id, &c.server.cfg, c.server.facts.Load()}
 	next, reply, k := begin.greeted(v, cmd.args)
 	switch {
