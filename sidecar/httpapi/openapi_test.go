@@ -42,6 +42,8 @@ var operationOf = map[route]string{
 	routeClassTop:    "GET /v1/classes/{class}/top",
 	routeClassMember: "GET /v1/classes/{class}/members/{member}",
 	routeClassBatch:  "POST /v1/classes/{class}/members:batch",
+	routeScore:       "GET /v1/boards/{board}/scores/{score}",
+	routeClassScore:  "GET /v1/classes/{class}/scores/{score}",
 	routeBoards:      "POST /v1/boards:batch",
 }
 
