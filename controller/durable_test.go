@@ -78,6 +78,9 @@ func TestDurableBoardIsClosedByPositions(t *testing.T) {
 	f.place(t, era, "", 100, 1)
 	f.want(t, b, wire.LifeClosing, 1, "the position of partition 1 is 1, behind the mark before 2, on master")
 	f.place(t, era, "", 2, 2)
+	must(t, f.redis.HSet(t.Context(), f.opts.Names.AppliedKey(masters.Tag(0)), wire.PositionsDamaged, "1").Err())
+	f.want(t, b, wire.LifeClosing, 1, "boards that Redis has lost are still to be rebuilt by rankcache ledger on master "+masters.Tag(0))
+	f.place(t, era, "", 2, 2)
 	f.want(t, b, wire.LifeClosed, 1, "")
 	if s := f.Status(); s.Closing != 0 || s.Closed != 1 || s.Lag != 0 || s.Error != "" {
 		t.Errorf("status %+v", s)

@@ -147,6 +147,9 @@ func (t *term) applied(ctx context.Context, topic string, next []kafka.Offset) (
 
 // lacking tells which position of a master does not say that all before the marks is there.
 func lacking(of map[string]string, topic, era string, next []kafka.Offset) string {
+	if of[wire.PositionsDamaged] != "" {
+		return "boards that Redis has lost are still to be rebuilt by rankcache ledger"
+	}
 	for p, next := range next {
 		at, ok := wire.ParsePosition(of[strconv.Itoa(p)])
 		switch {

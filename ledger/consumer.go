@@ -176,6 +176,12 @@ func (c *consumer) halve(b *Batch, refused error) error {
 	return c.seek(b.partitions()...)
 }
 
+// leads reports whether this is the ledger of the first partition, which one of them is.
+func (c *consumer) leads() bool {
+	_, mine := c.next.get(0)
+	return mine
+}
+
 // seek has partitions read on from where the database is.
 func (c *consumer) seek(partitions ...int32) error {
 	c.waiting = nil // of one of these, or read again

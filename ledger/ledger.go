@@ -43,6 +43,8 @@ type Options struct {
 	// ServeReads has the index for reads made, and Status.CurrentAt kept.
 	ServeReads bool
 	Keep       Keep
+	// Beside, if it is not nil, runs while the ledger does. It returns when ctx ends.
+	Beside func(ctx context.Context, now Now)
 	// Observe, if it is not nil, is called after each call of the database.
 	Observe    func(took time.Duration, err error)
 	Log        *slog.Logger          // nil: silent
@@ -131,6 +133,12 @@ func (l *Ledger) Run(ctx context.Context) error {
 		g.Go(func() error { now.run(work); return nil })
 	}
 	g.Go(func() error { l.measure(work, c); return nil })
+	if l.opts.Beside != nil {
+		now := Now{Leads: c.leads, Reached: func(ctx context.Context) error {
+			return positions{ctx, c.client.Admin}.written(l.opts.Topic, l.opts.Store)
+		}}
+		g.Go(func() error { l.opts.Beside(work, now); return nil })
+	}
 	g.Go(func() error { l.judge(work); return nil })
 	g.Go(func() error { l.retain(work); return nil })
 	g.Go(func() error { return ended(ctx, l.consume(work, c)) })

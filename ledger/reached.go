@@ -43,6 +43,15 @@ func Reached(ctx context.Context, client *kafka.Consumer, store *Store, feed Fee
 	return at.written(feed.Ledger, store)
 }
 
+// Now is what a running ledger tells of itself. Its functions may be called at any time while it runs.
+type Now struct {
+	// Leads reports whether this is the one of all ledgers that does what one of them has to do.
+	Leads func() bool
+	// Reached returns once the database has all records that the topic had when it was called. Its error wraps
+	// [ErrBehind], or is one of Kafka.
+	Reached func(ctx context.Context) error
+}
+
 // positions reads offsets while a call lasts.
 type positions struct {
 	ctx   context.Context

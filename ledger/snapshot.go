@@ -23,6 +23,7 @@ type Snapshot struct {
 	Before     *Earlier        // the life before the board began again, nil if there is none
 
 	base int64
+	end  uint64 // changes from this seq on are left out; 0: none
 	t    *transaction
 }
 
@@ -64,7 +65,16 @@ func (v *Snapshot) Prove() (*Proof, error) { return prove(v.t, v.Board) }
 // behind is a condition for the kept rows of the board's life that follow a place; 0: all.
 func (v *Snapshot) behind(q *query, place rankcache.State) *query {
 	run, seq := max(int64(place.Run), v.base), int64(place.Seq)
-	return q.add(" WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(run).add(" AND (run > ").arg(run).add(" OR seq > ").arg(seq).add(")")
+	q.add(" WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(run).add(" AND (run > ").arg(run).add(" OR seq > ").arg(seq).add(")")
+	return v.within(q)
+}
+
+// within adds that a row of the board's life is not left out.
+func (v *Snapshot) within(q *query) *query {
+	if v.end > 0 {
+		q.add(" AND seq < ").arg(int64(v.end)) // #nosec G115 -- below 2^63
+	}
+	return q
 }
 
 // Missing returns how many changes behind a place that had none missing are not there; the
@@ -79,13 +89,19 @@ func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
 	return want - min(rows, want), err
 }
 
-// Members calls fn for each member, in the order of its bytes.
+// Members calls fn for each member, in the order of its bytes. After [Snapshot.EndAtGap] it does so in any order.
 func (v *Snapshot) Members(fn func(rankcache.Entry) error) error {
+	if v.end > 0 {
+		return v.before(true, fn)
+	}
 	return v.t.entries(v.of("SELECT member, raw FROM rank_score").add(" AND raw IS NOT NULL ORDER BY member"), fn)
 }
 
 // Trimmed calls fn for each member that was trimmed, with the raw score that it had then.
 func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
+	if v.end > 0 {
+		return v.before(false, fn)
+	}
 	q := v.of("SELECT s.member, " + beforeTrim("COALESCE(l.raw, l.score)") + " FROM rank_score s").add(" AND raw IS NULL")
 	return v.t.entries(q, fn)
 }
@@ -117,6 +133,16 @@ func (v *Snapshot) Changes(place rankcache.State, since int64, fn func(*wire.Upd
 	return q.each(v.t, updatesTo(fn))
 }
 
+// AllChanges calls fn for each change of the board and its earlier lives whose time is at or after one in Unix
+// milliseconds.
+func (v *Snapshot) AllChanges(since int64, fn func(*wire.Update) error) error {
+	q := v.t.d.query("SELECT ", logColumns, " FROM rank_log WHERE board = ").arg(string(v.Board)).add(" AND at >= ").arg(since)
+	if v.end > 0 {
+		q.add(" AND (run < ").arg(v.base).add(" OR seq < ").arg(int64(v.end)).add(")") // #nosec G115 -- below 2^63
+	}
+	return q.add(" ORDER BY run, seq").each(v.t, updatesTo(fn))
+}
+
 // entries runs a query of members and raw scores; those without one are left out.
 func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
 	return q.each(t, func(row *sql.Rows) error {
@@ -127,6 +153,42 @@ func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
 		}
 		return fn(rankcache.Entry{Member: member, Score: raw.Float64})
 	})
+}
+
+// Known is what the ledger knows of a board at a glance.
+type Known struct {
+	Board rankcache.BoardID
+	State rankcache.State // run and seq alone
+	At    int64           // of its last change, in Unix milliseconds
+	Final bool            // it has one
+}
+
+// Known returns up to n boards that follow one, in the order of their bytes.
+func (s snapshots) Known(ctx context.Context, after rankcache.BoardID, n int) ([]Known, error) {
+	return s.known(ctx, ">", after, n)
+}
+
+// KnownBoard returns a board, whose run is 0 if the ledger does not have it.
+func (s snapshots) KnownBoard(ctx context.Context, board rankcache.BoardID) (k Known, err error) {
+	found, err := s.known(ctx, "=", board, 1)
+	if len(found) > 0 {
+		k = found[0]
+	}
+	return k, err
+}
+
+func (s snapshots) known(ctx context.Context, compared string, board rankcache.BoardID, n int) (found []Known, err error) {
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		q := t.d.query("SELECT board, run, seq, at, CASE WHEN EXISTS (SELECT 1 FROM rank_final_board f WHERE f.board = b.board) THEN 1 ELSE 0 END FROM rank_board b WHERE board ", compared, " ").arg(string(board)).
+			add(" AND run = (SELECT MAX(run) FROM rank_board x WHERE x.board = b.board AND end_seq > 0) ORDER BY board LIMIT ").arg(n)
+		return q.each(t, func(row *sql.Rows) error {
+			var k Known
+			err := row.Scan((*string)(&k.Board), &k.State.Run, &k.State.Seq, &k.At, &k.Final)
+			found = append(found, k)
+			return err
+		})
+	})
+	return found, err
 }
 
 // BoardsOf returns the names of up to n boards of a class that follow one, in the order of

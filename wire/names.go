@@ -163,6 +163,18 @@ func (n Names) AppliedKey(tag string) string {
 	return fill(fill(n.Applied, "<tag>", tag), "<topic>", n.Commands)
 }
 
+// WantedKey returns the key, beside [Names.AppliedKey], of the set of the boards of a damaged master whose
+// commands wait for the ledger.
+func (n Names) WantedKey(tag string) string { return n.besideApplied(tag, ":wanted") }
+
+// AnswersKey returns the key of the hash of what the ledger has answered for such boards: "<answer> <era>", where the
+// answer is one of [AnswerGo] and [AnswerEnded].
+func (n Names) AnswersKey(tag string) string { return n.besideApplied(tag, ":answers") }
+
+func (n Names) besideApplied(tag, suffix string) string {
+	return fill(fill(n.Applied, "<tag>", tag), "<topic>", n.Commands+suffix)
+}
+
 // BoardOfKey is the inverse of [Names.BoardKey]: it returns the board whose sorted
 // set is at key, and false for every other key. With the default pattern any legal
 // id is a board, except a key that matches one of the other patterns.

@@ -6,6 +6,17 @@ import "fmt"
 // hash got when it was made.
 const PositionsLife = "life"
 
+// PositionsDamaged is the field that a master has, beside its positions, which may lack changes that are not
+// in the topic any more: "<since when, in Unix milliseconds> <partitions of the topic>". The ledger takes it away once all
+// boards are whole, and all partitions are healed in the present era.
+const PositionsDamaged = "damaged"
+
+// What the ledger answers for a board that a damaged master may have lost.
+const (
+	AnswerGo    = "go"    // it is there again, or the ledger does not have it
+	AnswerEnded = "ended" // it has a final
+)
+
 // Position is how far a master of Redis is in a partition of the topic of commands.
 type Position struct {
 	Topic  string // id of the topic

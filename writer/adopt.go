@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,6 +54,8 @@ type adopter struct {
 	buckets   bucketCounts
 	adoptions singleflight.Group // by board
 	eras      eras
+	judged    *atomic.Pointer[round] // the rewinder's; nil: there is none
+	lost      lostBoards
 }
 
 // birth has the settings that a board gets when it is born.

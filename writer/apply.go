@@ -50,17 +50,20 @@ type job struct {
 	first      bool   // a repeat only of what came of its own record; of posts
 	place      string // of its record, as apply.lua takes it; "" if it was posted, or the topic's id is not known
 	done       bool   // Redis replied with an update or a refusal
+	waits      bool   // in this attempt: for the ledger to rebuild its board
 	need       need
 	waited     bool // for an adoption
 }
 
 // apply sends the jobs that are not done and sets their outcomes. After an error, which
 // wraps [rankcache.ErrUnavailable], some may be done and others not. Calling it again
-// is safe: an order id that was applied is answered from its record.
+// is safe: an order id that was applied is answered from its record. Jobs of boards that wait for
+// the ledger are left as they are.
 //
 // Commands of one board are applied in the sequence of jobs where it matters (see callsOf). Those
 // outside of their period come last, as they may be repeats of others.
 func (a *applier) apply(ctx context.Context, jobs []*job) error {
+	a.await(ctx, jobs)
 	inside, outside := split(jobs)
 	if err := a.passes(ctx, inside, func() error { return a.pipeline(ctx, inside) }); err != nil {
 		return err
@@ -83,13 +86,18 @@ func split(jobs []*job) (inside, outside []*job) {
 // applyPosts is apply for the jobs of one request, which share pipelines with those of
 // others.
 func (a *applier) applyPosts(ctx context.Context, jobs []*job) error {
+	a.await(ctx, jobs)
 	inside, outside := split(jobs)
-	if anyNeed(inside) {
+	if anyToSend(inside) {
 		if err := a.passes(ctx, inside, func() error { return a.gather(ctx, inside) }); err != nil {
 			return err
 		}
 	}
-	return a.answerOutside(ctx, outside)
+	err := a.answerOutside(ctx, outside)
+	if err == nil && anyNeed(jobs) {
+		err = unavailable(errLost)
+	}
+	return err
 }
 
 // gather sends jobs with those of other requests: in a cluster those of each board apart.
@@ -113,7 +121,7 @@ func (a *applier) passes(ctx context.Context, jobs []*job, send func() error) er
 	for range maxPasses {
 		err := send()
 		if err == nil {
-			if !anyNeed(jobs) {
+			if !anyToSend(jobs) {
 				return nil
 			}
 			err = a.prepareBoards(ctx, jobs)
@@ -196,7 +204,7 @@ func callsOf(jobs []*job) (calls [][]*job) {
 	for _, j := range jobs {
 		i, ok := open[j.Board]
 		switch {
-		case j.done || ok && i == waits:
+		case j.done || j.waits || ok && i == waits:
 			continue
 		case j.need != needNothing:
 			open[j.Board] = waits
@@ -337,12 +345,12 @@ func (a *applier) finish(j *job, reply string, err error) error {
 }
 
 func anyNeed(jobs []*job) bool {
-	for _, j := range jobs {
-		if !j.done {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(jobs, func(j *job) bool { return !j.done })
+}
+
+// anyToSend leaves out those whose boards wait for the ledger.
+func anyToSend(jobs []*job) bool {
+	return slices.ContainsFunc(jobs, func(j *job) bool { return !j.done && !j.waits })
 }
 
 // prepareBoards gives each board what one of its jobs needs. A refusal is the outcome
@@ -356,7 +364,7 @@ func (a *applier) prepareBoards(ctx context.Context, jobs []*job) (first error) 
 	}
 	results := make(map[rankcache.BoardID]error)
 	for _, j := range jobs {
-		if j.done {
+		if j.done || j.waits {
 			continue
 		}
 		err, tried := results[j.Board]
@@ -366,6 +374,8 @@ func (a *applier) prepareBoards(ctx context.Context, jobs []*job) (first error) 
 		}
 		if refusal := asRefusal(err); refusal != nil {
 			j.Outcome, j.done = Outcome{Refusal: refusal}, true
+		} else if j.waits = errors.Is(err, errLost); j.waits {
+			continue
 		} else if err != nil && first == nil {
 			first = err
 		}

@@ -44,7 +44,7 @@ if buckets ~= tonumber(ARGV[2]) then
   return 'n' .. string.format('%.0f', buckets)
 end
 --if Prime
-if flags % 128 >= 64 then
+if flags % 128 >= 64 or call('HGET', KEYS[3], '') ~= 'whole' then -- a rebuilt board has its primes, and no record of them
   return '!primed'
 end
 --end

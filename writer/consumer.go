@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"rankcache"
 	"rankcache/internal/kafka"
 )
 
@@ -26,19 +28,55 @@ const (
 	cutTimeout = time.Second
 )
 
+// maxKept is the most records that wait for the ledger in memory, about 10 MB. With as many nothing more is read.
+const maxKept = 20_000
+
 // batch is a sequence of records of the command topic.
 type batch struct {
 	round   *round
-	records []*kafka.Message
-	polled  time.Time // the first one
+	records []*kafka.Message // those that were kept of the batch before come first
+	polled  time.Time        // the first one
 	ends    offsets
-	left    offsets // the first of each partition that were left out, and are to be read again
+	left    offsets             // the first of each partition that were left out, and are to be read again
+	kept    []*kafka.Message    // those that are not done, as boards wait for the ledger
+	sent    map[sentUpdate]bool // what came of those already, here or in earlier batches
+}
+
+// sentUpdate is an update of a board by a record that is kept.
+type sentUpdate struct {
+	record *kafka.Message
+	board  rankcache.BoardID
 }
 
 // leave leaves a record out.
 func (b *batch) leave(m *kafka.Message) {
 	if _, ok := b.left[m.TopicPartition.Partition]; !ok {
 		b.left[m.TopicPartition.Partition] = m.TopicPartition.Offset
+	}
+}
+
+// keep keeps a record for the next batch, if one of its jobs waits: all of it comes again, and what is applied now is then a
+// repeat, which is not published once more. It is not committed, nor told by a position.
+func (b *batch) keep(m *kafka.Message, jobs ...*job) (kept bool) {
+	if kept = slices.ContainsFunc(jobs, func(j *job) bool { return j.waits }); !kept {
+		return false
+	}
+	b.kept = append(b.kept, m)
+	for _, j := range jobs {
+		one := sentUpdate{m, j.Board}
+		if j.told = j.told || b.sent[one]; !j.waits {
+			b.sent[one] = true
+		}
+	}
+	return true
+}
+
+// cap has the batch end before the first record of each partition that is kept.
+func (b *batch) cap() {
+	for _, m := range b.kept {
+		if at := m.TopicPartition; b.ends[at.Partition] > at.Offset {
+			b.ends[at.Partition] = at.Offset
+		}
 	}
 }
 
@@ -57,6 +95,7 @@ type consumer struct {
 	round      *round          // whose commands are read
 	rebalanced bool            // the partitions are others
 	paused     uint64          // in which round
+	full       bool            // paused, as enough records are kept
 	at         map[int32]int64 // next offset of each; only in a round of the machine
 
 	mu     sync.Mutex // guards closed; held only while the client is asked for what it remembers
@@ -102,13 +141,23 @@ func (c *consumer) leave() {
 }
 
 // next waits for a record and returns it with those already fetched: few at low
-// load, many if batches take long. It returns nil once ctx has ended, and an error
+// load, many if batches take long. Records that were kept of the last batch come first, also without
+// new ones, if their round is not over. It returns nil once ctx has ended, and an error
 // if the client has failed for good.
-func (c *consumer) next(ctx context.Context) (*batch, error) {
+func (c *consumer) next(ctx context.Context, last *batch) (*batch, error) {
 	for ctx.Err() == nil {
 		c.follow()
-		b := &batch{round: c.round, ends: make(offsets), left: make(offsets)}
-		for wait := pollEvery; len(b.records) < maxBatch; wait = 0 {
+		b := &batch{round: c.round, ends: make(offsets), left: make(offsets), sent: make(map[sentUpdate]bool)}
+		if last != nil && last.round == c.round && len(last.kept) > 0 {
+			b.records, b.polled, b.sent = last.kept, last.polled, last.sent
+			for _, m := range last.kept {
+				p := m.TopicPartition.Partition
+				b.ends[p] = kafka.Offset(c.at[p])
+			}
+		}
+		kept := len(b.records)
+		c.pauseAt(kept)
+		for wait := pollEvery; len(b.records) < kept+maxBatch; wait = 0 {
 			m, err := c.poll(wait)
 			if err != nil {
 				return nil, err
@@ -117,11 +166,26 @@ func (c *consumer) next(ctx context.Context) (*batch, error) {
 				break
 			}
 		}
-		if len(b.ends) > 0 {
+		if len(b.ends) > 0 || kept > 0 {
 			return b, nil
 		}
 	}
 	return nil, nil
+}
+
+// pauseAt has nothing fetched while enough records are kept. Polling goes on, so that the group keeps the writer.
+func (c *consumer) pauseAt(kept int) {
+	if full := kept >= maxKept; full != c.full {
+		var err error
+		if c.full = full; full {
+			err = c.client.Pause(c.mine())
+		} else {
+			err = c.client.Resume(c.mine())
+		}
+		if err != nil {
+			c.logError(err)
+		}
+	}
 }
 
 // poll returns a record, the end of a partition as a message with an error, or nil if there is none or an event
@@ -157,7 +221,11 @@ func (c *consumer) commit(ends offsets) error {
 	var commits []kafka.TopicPartition
 	for _, tp := range mine {
 		if end, ok := ends[tp.Partition]; ok {
-			commits = append(commits, kafka.TopicPartition{Topic: &c.topic, Partition: tp.Partition, Offset: end})
+			at := kafka.TopicPartition{Topic: &c.topic, Partition: tp.Partition, Offset: end}
+			if c.keepsPositions() {
+				at.Metadata = &noted
+			}
+			commits = append(commits, at)
 		}
 	}
 	if len(commits) == 0 {

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,11 +54,11 @@ func (c *consumer) seek(to *round) bool {
 func (c *consumer) fromCommitted() (map[int32]rewind.Seek, error) {
 	committed, err := c.committed(c.mine(), nil)
 	seeks := make(map[int32]rewind.Seek, len(committed))
-	for p, next := range committed {
-		if next < 0 {
-			next = int64(kafka.OffsetBeginning)
+	for p, at := range committed {
+		if at.Offset < 0 {
+			at.Offset = kafka.OffsetBeginning
 		}
-		seeks[p] = rewind.Seek{Offset: next}
+		seeks[p] = rewind.Seek{Offset: int64(at.Offset)}
 	}
 	return seeks, err
 }
@@ -125,16 +126,16 @@ func (c *consumer) isCut(partition int32, offset int64) (cut bool) {
 	return cut
 }
 
-// logs tells what a rewind needs to know of partitions. life is how far back order ids are known, half
+// logs tells what a rewind needs to know of all partitions. life is how far back order ids are known, half
 // that of the class that forgets first.
-func (c *consumer) logs(ctx context.Context, partitions []int32, life, half time.Duration) (map[int32]rewind.Log, error) {
-	of := make(map[int32]rewind.Log, len(partitions))
-	if len(partitions) == 0 {
-		return of, nil
+func (c *consumer) logs(ctx context.Context, life, half time.Duration) (map[int32]rewind.Log, error) {
+	n, err := c.client.Partitions(ctx, c.topic)
+	if err != nil || n == 0 {
+		return nil, errors.Join(err, errNoTopic)
 	}
-	all, now := make([]kafka.TopicPartition, len(partitions)), time.Now()
-	for i, p := range partitions {
-		all[i] = kafka.On(c.topic, p)
+	all, now, of := make([]kafka.TopicPartition, n), time.Now(), make(map[int32]rewind.Log, n)
+	for i := range all {
+		all[i] = kafka.On(c.topic, int32(i)) // #nosec G115 -- a partition
 	}
 	topic, err := c.client.TopicID(ctx, c.topic)
 	var at [4]map[int32]int64
@@ -144,8 +145,10 @@ func (c *consumer) logs(ctx context.Context, partitions []int32, life, half time
 		}
 	}
 	committed, err := c.committed(all, err)
-	for _, p := range partitions {
-		l := rewind.Log{Topic: topic, Start: at[0][p], End: at[1][p], LifeBack: at[2][p], HalfLifeBack: at[3][p], Committed: committed[p]}
+	for _, one := range all {
+		p := one.Partition
+		l := rewind.Log{Topic: topic, Start: at[0][p], End: at[1][p], LifeBack: at[2][p], HalfLifeBack: at[3][p],
+			Committed: int64(committed[p].Offset), Noted: isNoted(committed[p])}
 		if l.LifeBack < 0 { // no record is so late
 			l.LifeBack = l.End
 		}
@@ -157,15 +160,27 @@ func (c *consumer) logs(ctx context.Context, partitions []int32, life, half time
 	return of, err
 }
 
-// committed returns the offsets of the group, unless there was an error before.
-func (c *consumer) committed(of []kafka.TopicPartition, err error) (offsets map[int32]int64, _ error) {
+// errNoTopic tells that the command topic is not there (yet).
+var errNoTopic = errors.New("the command topic has no partition")
+
+// noted is what the group commits beside offsets while positions are kept. Without it a master that has no
+// position of a partition is not damaged: it never had one.
+var noted = "rankcache positions"
+
+// keepsPositions reports whether masters have them.
+func (c *consumer) keepsPositions() bool { return c.rewinds.round.Load().number > 0 }
+
+func isNoted(at kafka.TopicPartition) bool { return at.Metadata != nil && *at.Metadata == noted }
+
+// committed returns what the group has committed, unless there was an error before.
+func (c *consumer) committed(of []kafka.TopicPartition, err error) (offsets map[int32]kafka.TopicPartition, _ error) {
 	if err != nil {
 		return nil, err
 	}
 	found, err := c.client.Committed(of, int(askTimeout.Milliseconds()))
-	offsets = make(map[int32]int64, len(of))
+	offsets = make(map[int32]kafka.TopicPartition, len(of))
 	for i := 0; err == nil && i < len(found); i++ {
-		offsets[found[i].Partition], err = int64(found[i].Offset), found[i].Error
+		offsets[found[i].Partition], err = found[i], found[i].Error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("committed offsets of %s: %w", c.topic, err)

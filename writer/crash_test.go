@@ -115,7 +115,7 @@ func (c *crashes) round(t *testing.T, place string) {
 	}
 
 	next := c.restarted(t)
-	next.producer.Store(c.producer)
+	judge(t, next.Writer).producer.Store(c.producer)
 	for _, command := range again {
 		_, err := next.do(t.Context(), []byte(command))
 		must(t, err)
@@ -154,6 +154,7 @@ func (c *crashes) mortalWriter(t *testing.T) (*Writer, context.Context, *mortal)
 	opts.Redis = client
 	w, err := New(opts)
 	must(t, err)
+	judge(t, w)
 	cut := &mortal{die: func() { w.producer.Store(nil); cancel(errDead) }}
 	cut.left.Store(1 << 40)
 	client.AddHook(cut)
@@ -205,7 +206,7 @@ func (c *crashes) read(t *testing.T) {
 // take has a writer apply, publish and commit what is read, unless it dies before, at the
 // latest at the place.
 func (c *crashes) take(w *Writer, ctx context.Context, place string) {
-	done, err := w.applyBatch(ctx, &batch{round: noRewinds, records: c.next, polled: time.Now()})
+	done, err := w.applyBatch(ctx, &batch{round: w.rewinds.round.Load(), records: c.next, polled: time.Now()})
 	if err != nil || place == "publish" || ctx.Err() != nil {
 		return
 	}

@@ -164,6 +164,7 @@ func TestLateRepeatCompletesFeeds(t *testing.T) {
 	j := &job{Command: c}
 	j.rules, j.outside, err = resolve(c, h.opts.Tiers.File(), time.UnixMilli(h.at))
 	must(t, err)
+	judge(t, h.Writer)
 	must(t, h.applier.apply(t.Context(), []*job{j})) // and the crash
 	late := time.UnixMilli(h.at).Add(100 * time.Minute)
 	repeat, err := h.accept([]byte(inHalf("o1", zone, "a", 5, h.at)), h.at, late)
@@ -171,7 +172,7 @@ func TestLateRepeatCompletesFeeds(t *testing.T) {
 	if repeat.outside == nil {
 		t.Fatal("the repeat is in time")
 	}
-	_, err = h.applyJobs(t.Context(), noRewinds, []*job{repeat})
+	_, err = h.applyJobs(t.Context(), h.rewinds.round.Load(), []*job{repeat})
 	must(t, err)
 	h.checkFed(t, zone, 1, map[string]float64{"a": 5})
 }

@@ -21,6 +21,7 @@ import (
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/wire"
+	"rankcache/writer/internal/rewind"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -139,6 +140,18 @@ func (h *fixture) run(t testing.TB) (stop func()) {
 		return nil
 	})
 	return stop
+}
+
+// judge has it known, of a writer that does not run, that Redis has lost nothing.
+func judge(t testing.TB, h *Writer) *Writer {
+	t.Helper()
+	eras, ok := h.rewinds.readEras(t.Context(), rewind.ReadEras{}).(rewind.ErasRead)
+	read, ok2 := h.rewinds.readPositions(t.Context(), rewind.ReadPositions{Eras: eras.Eras}).(rewind.PositionsRead)
+	if !ok || !ok2 {
+		t.Fatal("Redis does not tell its history")
+	}
+	h.rewinds.round.Store(&round{number: 1, reading: true, eras: eras.Eras, list: listOf(eras.Eras), hashes: read.Of})
+	return h
 }
 
 // command is the JSON of an incr by one.

@@ -39,7 +39,7 @@ func (w *Writer) indexAgain(ctx context.Context, of *round, records []*kafka.Mes
 			continue
 		}
 		for _, j := range append(fed.of(i), jobs[i]) {
-			if j.rules.durable() && j.Refusal == nil {
+			if j.rules.durable() && j.Refusal == nil && !j.waits {
 				boards = w.applier.ending(boards, j.Board, &j.rules)
 			}
 		}

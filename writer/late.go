@@ -79,7 +79,7 @@ const maxLookUps = 16
 // record if it was applied in time, else the refusal, which is for good: the clocks are compared
 // before. It changes no score.
 func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
-	if !anyNeed(jobs) {
+	if !anyToSend(jobs) {
 		return nil
 	}
 	if err := a.clock.Compare(ctx, clockTolerance); err != nil {
@@ -88,7 +88,7 @@ func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxLookUps)
 	for _, j := range jobs {
-		if !j.done {
+		if !j.done && !j.waits {
 			g.Go(func() error { return a.answerFromRecord(ctx, j) })
 		}
 	}
@@ -105,6 +105,9 @@ func (a *applier) answerFromRecord(ctx context.Context, j *job) error {
 		return a.finish(j, "", err)
 	case record != "":
 		return a.fromRecord(j, record)
+	}
+	if j.waits, err = a.mayBeLost(ctx, j); err != nil || j.waits {
+		return err
 	}
 	if err := a.clock.Check(j.clockLimit); err != nil {
 		return err

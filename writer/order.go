@@ -137,7 +137,7 @@ var refusals = map[string]*Refusal{
 	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
 	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member or number: use a new one for each change")},
 	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
-	"primed":         {"prime", errors.New("the board has all of its primes")},
+	"primed":         {"prime", errors.New("the board has all of its primes, or was begun after its sources and gets none")},
 	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},
 	"early":          {"early", errors.New("at is more than a minute ahead of the clock of the writer, or of Kafka: check that of the sender")},
 }

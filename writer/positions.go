@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"errors"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -36,7 +35,9 @@ func (p positions) read(ctx context.Context, of rewind.Master, era rewind.Era) (
 		name, _ := fields[i].(string)
 		value, _ := fields[i+1].(string)
 		if name == wire.PositionsLife {
-			h.Life, h.New = value, value == life
+			h.Life = value
+		} else if name == wire.PositionsDamaged {
+			h.Damaged = true
 		} else if n, err := strconv.ParseInt(name, 10, 32); err == nil {
 			h.Of[int32(n)] = parsePosition(value)
 		}
@@ -57,7 +58,11 @@ func (p positions) write(ctx context.Context, all []rewind.WritePosition) (rewin
 	for _, w := range all {
 		args = append(args, w.Partition, w.Topic, w.Next, digit(w.Heal), digit(w.Reset))
 	}
-	reply, err := positionsScript.Run(ctx, p.client, p.keys(one.Master), args...).Text()
+	return answerOf(positionsScript.Run(ctx, p.client, p.keys(one.Master), args...).Text())
+}
+
+// answerOf returns what a reply of the script means.
+func answerOf(reply string, err error) (rewind.Answer, error) {
 	switch {
 	case err != nil:
 		return rewind.NotWritten, err
@@ -77,11 +82,12 @@ func digit(set bool) int {
 	return 0
 }
 
-// life returns the name of a master's hash, "" if there is none.
-func (p positions) life(ctx context.Context, of rewind.Master) (string, error) {
-	life, err := p.client.HGet(ctx, p.keys(of)[0], wire.PositionsLife).Result()
-	if errors.Is(err, redis.Nil) {
-		return "", nil
+// life returns the name of a master's hash, "" if there is none, and whether it is marked as damaged.
+func (p positions) life(ctx context.Context, of rewind.Master) (life string, damaged bool, err error) {
+	fields, err := p.client.HMGet(ctx, p.keys(of)[0], wire.PositionsLife, wire.PositionsDamaged).Result()
+	if err != nil {
+		return "", false, err
 	}
-	return life, err
+	life, _ = fields[0].(string)
+	return life, fields[1] != nil, nil
 }

@@ -4,6 +4,7 @@
 -- got at random when it was made.
 -- ARGV: the master's era; a life; and to write, in fives: partition, topic id, next offset, "1" if it is healed in
 -- this era, "1" if the offset that is there is beyond the topic's end. Else the higher offset stays.
+-- Or, to mark a damaged master: "damaged", and "<time in ms> <number of partitions>".
 -- Returns "s" if the master has another era; of a write "gone" if the hash has another life, or "ok"; else
 -- all fields of the hash, which is made with the life if there is none.
 local call, hash, era, life = redis.call, KEYS[1], ARGV[1], ARGV[2]
@@ -18,6 +19,9 @@ if #ARGV == 2 then
   return call('HGETALL', hash)
 elseif its ~= life then
   return 'gone'
+elseif #ARGV == 4 then
+  call('HSETNX', hash, ARGV[3], ARGV[4])
+  return 'ok'
 end
 for i = 3, #ARGV, 5 do
   local partition, topic, next, heal, reset = unpack(ARGV, i, i + 4)

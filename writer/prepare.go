@@ -46,13 +46,22 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		}
 	}
 	begin := time.Now()
-	eras := ""
+	eras, begins, judged := "", beginAny, a.present()
 	if r.durable() {
 		eras = a.eras.list()
 	}
-	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
-	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now), a.keepOf(&r),
-		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras, first).Text()
+	if r.asksLedger() {
+		if !judged.reading || judged.number == 0 {
+			return errNotJudged
+		}
+		eras, begins = judged.list, judged.begins()
+	}
+	reply, err := a.runPrepare(ctx, b, &r, run, eras, first, begins)
+	if err == nil && reply == "b" {
+		if err = a.mayBegin(ctx, b, judged); err == nil {
+			reply, err = a.runPrepare(ctx, b, &r, run, eras, first, beginAny)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -74,6 +83,16 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		return refusals[rest]
 	}
 	return nil // "m": apply.lua returns it too
+}
+
+func (a *adopter) runPrepare(ctx context.Context, b rankcache.BoardID, r *rules, run, eras, first, begins string) (string, error) {
+	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
+	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, r), now.UnixMilli(), newRun(now), a.keepOf(r),
+		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras, first, begins).Text()
+	if err == nil && reply == "" {
+		err = badReply(reply)
+	}
+	return reply, err
 }
 
 // keepOf returns for how long a board is kept after its last change, as the scripts take it.

@@ -8,7 +8,8 @@
 -- again ("" for none: then a board that is not there stays so), n, and of a new board
 -- with a period its end and when it expires, in ms (0: no period), and the eras of all masters
 -- if the board is durable, else "". Such a board has a run of its own in each era in which it changes. What the
--- field '' of the other hashes of a new board is.
+-- field '' of the other hashes of a new board is. Last, whether the board may begin:
+-- "" always, "there" if it has a meta, "none" only if that is of this era. Else it answers "b".
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
 -- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
 -- apply.lua does, and "s"; "i" and a member with an infinite score, which has commands wait until it has another;
@@ -62,6 +63,10 @@ end
 if again ~= '' and again ~= string.format('%.0f', run) then
   return '+0 0 0'
 end
+local turned = era ~= '' and rest:sub(1, 16) ~= era and flags % 16 < 2
+if ARGV[12] ~= '' and not meta or ARGV[12] == 'none' and turned then
+  return 'b'
+end
 
 -- Which sets begin anew, which hashes are missing.
 local fresh, fullest, missing = {}, 0, {}
@@ -83,8 +88,8 @@ for i = 3 + 2 * n, #KEYS do
   end
 end
 
-local adopt, turned = flags % 64 >= 32 or card ~= members or again ~= '', false
-if era ~= '' and rest:sub(1, 16) ~= era and flags % 16 < 2 then
+local adopt = flags % 64 >= 32 or card ~= members or again ~= ''
+if turned then
   version, rest, turned = 2, era .. (rest ~= '' and rest:sub(17) or string.rep('\0', 28)), meta
 end
 if adopt and card > 0 then -- no reader can be given an infinite score: those are the first or the last

@@ -51,6 +51,12 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusServiceUnavailable, "not_durable", "Durable classes are not served", err.Error()+"; then post the same command with the same order again")
 	case isNotYet:
 		return problem(http.StatusServiceUnavailable, "not_yet", "The command waits for its turn", waits.Error()+"; post the same command with the same order again to learn what has become of it")
+	case errors.Is(err, errLost) || errors.Is(err, errNotJudged):
+		why := errLost
+		if errors.Is(err, errNotJudged) {
+			why = errNotJudged
+		}
+		return problem(http.StatusServiceUnavailable, "not_yet", "The command waits for its turn", why.Error()+"; post the same command with the same order again to learn what has become of it")
 	case errors.Is(err, errAdopting):
 		return problem(http.StatusServiceUnavailable, "adopting", "Board is being adopted",
 			"another client has changed the board, so that a writer adds up its members, or a rebuild writes them; post the same command with the same order again")

@@ -90,7 +90,7 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 		dst = p.appendUpdate(dst, j)
 	}
 	for _, f := range fed {
-		if f.told {
+		if f.told || f.waits {
 			continue
 		}
 		if p.metrics.countFed(&f.Outcome); f.Refusal == nil {

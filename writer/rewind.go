@@ -32,6 +32,7 @@ type rewinder struct {
 	log       *slog.Logger
 	round     atomic.Pointer[round] // the present one; never nil
 	denied    atomic.Pointer[error] // why Redis may not be asked for its history; nil: it may
+	damaged   atomic.Pointer[[]string]
 
 	mu       sync.Mutex // only the machine is called under it
 	machine  *rewind.Machine
@@ -42,16 +43,17 @@ type rewinder struct {
 }
 
 // readLogs is [consumer.logs].
-type readLogs func(ctx context.Context, partitions []int32, life, half time.Duration) (map[int32]rewind.Log, error)
+type readLogs func(ctx context.Context, life, half time.Duration) (map[int32]rewind.Log, error)
 
 // round is what holds from one reading of the positions to the next. It is immutable.
 type round struct {
 	number  uint64 // 0 until a class is durable: then commands are read from where the group has committed
 	reading bool   // from where seeks tell
 	seeks   map[int32]rewind.Seek
-	eras    map[rewind.Master]rewind.Era // for which durable boards are changed
-	list    string                       // of the same, as scripts take it
-	topic   uint64                       // digest of the command topic's id; 0 if it is not known
+	hashes  map[rewind.Master]rewind.Hash // as they were read
+	eras    map[rewind.Master]rewind.Era  // for which durable boards are changed
+	list    string                        // of the same, as scripts take it
+	topic   uint64                        // digest of the command topic's id; 0 if it is not known
 }
 
 // noRewinds is the round without a durable class.
@@ -65,7 +67,9 @@ var errStale = errors.New("the positions of Redis are read anew")
 
 func newRewinder(opts Options, a *adopter, m *rewindMetrics) *rewinder {
 	r := &rewinder{positions: positions{a}, tiers: opts.Tiers, metrics: m, log: opts.Log, machine: rewind.New()}
+	r.damaged.Store(&[]string{})
 	r.round.Store(noRewinds)
+	a.judged = &r.round
 	return r
 }
 
@@ -109,6 +113,8 @@ func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
 		r.denied.Store(nil)
 		now.eras = read.Eras
 		now.list = listOf(read.Eras)
+	} else if read, ok := e.(rewind.PositionsRead); ok && read.Round == r.machine.Round() {
+		now.hashes = read.Of
 	} else if log, ok := e.(rewind.LogRead); ok && log.Round == r.machine.Round() {
 		now.topic = digestOf(log.Of)
 	} else if r.denied.Load() != nil || now.number == r.machine.Round() && now.reading == r.machine.Reading() {
@@ -205,7 +211,7 @@ func (r *rewinder) tick(ctx context.Context) {
 	switch {
 	case r.round.Load().number > 0:
 		r.look(ctx)
-	case assigned != nil && r.needed():
+	case r.needed(): // also of a writer without partitions, whose posts are judged by it
 		r.tell(rewind.Assigned{Partitions: assigned})
 	}
 }
@@ -220,12 +226,19 @@ func (r *rewinder) look(ctx context.Context) {
 		if err == nil && len(all) != len(now.eras) {
 			r.fenced(now)
 		}
+		var damaged []string
 		for _, m := range all {
-			if life, err := r.positions.life(ctx, m.name); err == nil && m.era != "" {
+			if life, isDamaged, err := r.positions.life(ctx, m.name); err == nil && m.era != "" {
 				e.Seen[m.name] = rewind.History{Era: m.era, Life: life}
+				if isDamaged {
+					damaged = append(damaged, string(m.name))
+				}
 			}
 		}
+		r.damaged.Store(&damaged)
+		r.metrics.damagedNow.Set(float64(len(damaged)))
 	}
+	r.metrics.waiting.Set(float64(r.positions.lost.count(now)))
 	r.tell(e)
 }
 
@@ -261,11 +274,12 @@ func (of *round) mayBeLost(m *kafka.Message) bool {
 	return int64(m.TopicPartition.Offset) < of.seeks[m.TopicPartition.Partition].Target
 }
 
-// committable returns the ends of a batch that are not committed yet.
+// committable returns the ends of a batch that are not committed yet, and those beside which it is not noted yet
+// that there are positions.
 func (of *round) committable(ends offsets) offsets {
 	late := make(offsets, len(ends))
 	for p, end := range ends {
-		if int64(end) > of.seeks[p].Published {
+		if s := of.seeks[p]; int64(end) > s.Published || int64(end) == s.Published && !s.Noted {
 			late[p] = end
 		}
 	}
@@ -286,6 +300,10 @@ type rewindStatus struct {
 	// Redis had lost.
 	ReadAgain    int64 `json:"read_again"`
 	AppliedAgain int64 `json:"applied_again"`
+	// Damaged are the masters that may lack boards which the ledger has, and Waiting is the number of boards
+	// for whose rebuild commands of this writer wait.
+	Damaged []string `json:"damaged,omitempty"`
+	Waiting int      `json:"waiting_boards,omitempty"`
 }
 
 func (r *rewinder) status() *rewindStatus {
@@ -297,7 +315,8 @@ func (r *rewinder) status() *rewindStatus {
 	if r.round.Load().number == 0 {
 		return nil
 	}
-	st := &rewindStatus{"whole", r.rewinding(), r.metrics.again.Load(), r.metrics.lost.Load()}
+	st := &rewindStatus{State: "whole", Rewinding: r.rewinding(), ReadAgain: r.metrics.again.Load(), AppliedAgain: r.metrics.lost.Load(),
+		Damaged: r.damagedNow(), Waiting: r.positions.lost.count(r.round.Load())}
 	switch {
 	case !r.machine.Reading():
 		st.State = "asking"
@@ -307,18 +326,25 @@ func (r *rewinder) status() *rewindStatus {
 	return st
 }
 
+// damagedNow returns the masters that were damaged at the last look.
+func (r *rewinder) damagedNow() []string { return *r.damaged.Load() }
+
 // mark marks those of a record's jobs whose outcome is published already, if it was read again. The first
 // is that of the command itself.
 func (r *rewinder) mark(of *round, m *kafka.Message, jobs ...*job) {
 	if !of.wasPublished(m) {
 		return
 	}
-	r.metrics.count(&jobs[0].Outcome)
+	if !jobs[0].waits {
+		r.metrics.count(&jobs[0].Outcome)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, j := range jobs {
 		o := rewind.Applied
 		switch {
+		case j.waits:
+			continue
 		case j.Refusal != nil:
 			o = rewind.Refused
 		case j.Duplicate:

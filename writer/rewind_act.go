@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache/internal/metric"
+	"rankcache/rooms"
 	"rankcache/writer/internal/rewind"
 )
 
@@ -33,6 +34,8 @@ func (r *rewinder) act(ctx context.Context, actions []rewind.Action) {
 			r.tell(r.readPositions(ctx, a))
 		case rewind.ReadLog:
 			r.tell(r.readLog(ctx, a))
+		case rewind.MarkDamaged:
+			r.markDamaged(ctx, a)
 		case rewind.Seek:
 			seeks = append(seeks, a)
 		case rewind.WritePosition:
@@ -85,11 +88,11 @@ func (r *rewinder) readPositions(ctx context.Context, a rewind.ReadPositions) re
 }
 
 func (r *rewinder) readLog(ctx context.Context, a rewind.ReadLog) rewind.Event {
-	of, err := r.logs(ctx, a.Partitions, r.orderLife(slices.Max[[]time.Duration]), r.orderLife(slices.Min[[]time.Duration])/2)
+	of, err := r.logs(ctx, r.orderLife(slices.Max[[]time.Duration]), r.orderLife(slices.Min[[]time.Duration])/2)
 	if err != nil {
 		return r.failed(a.Round, err)
 	}
-	return rewind.LogRead{Round: a.Round, Of: of}
+	return rewind.LogRead{Round: a.Round, Of: of, Rebuilds: slices.ContainsFunc(r.tiers.File().Classes, func(c *rooms.Class) bool { return c.Ledger })}
 }
 
 // orderLife returns that of one of the durable classes.
@@ -110,6 +113,15 @@ func (r *rewinder) orderLife(which func([]time.Duration) time.Duration) time.Dur
 func (r *rewinder) failed(round uint64, err error) rewind.Event {
 	r.metrics.limit.Do(func() { r.log.Warn("positions of the command topic not read, retrying", "err", err) })
 	return rewind.Failed{Round: round}
+}
+
+// markDamaged marks a damaged master.
+func (r *rewinder) markDamaged(ctx context.Context, a rewind.MarkDamaged) {
+	answer, err := r.positions.markDamaged(ctx, a)
+	if err != nil {
+		r.metrics.limit.Do(func() { r.log.Warn("a damaged master of Redis not marked, retrying", "master", a.Master, "err", err) })
+	}
+	r.tell(rewind.Marked{MarkDamaged: a, Answer: answer})
 }
 
 // write writes positions of one master.
@@ -170,7 +182,7 @@ func (r *rewinder) alert(alerts map[rewind.Alert]int64) {
 // rewindMetrics count what a [rewinder] does. Gone, damaged and alternating are alerts.
 type rewindMetrics struct {
 	changes, rewinds, gone, damaged, alternating prometheus.Counter
-	rewinding                                    prometheus.Gauge
+	rewinding, damagedNow, waiting               prometheus.Gauge
 	read                                         *prometheus.CounterVec // by result
 	running                                      atomic.Bool            // a rewind
 	again, lost                                  atomic.Int64           // in it: read again, and applied again
@@ -185,6 +197,8 @@ func newRewindMetrics(set *metric.Set) *rewindMetrics {
 		read:        set.Counters("read_again_total", "Commands of durable classes that were read again after their updates were published, by result: applied (Redis had lost them), duplicate, refused.", "result"),
 		gone:        set.Counter("commands_gone_total", "Commands that Redis may lack and the command topic no longer has."),
 		damaged:     set.Counter("masters_damaged_total", "How often a master of Redis did not tell how far it is, or was behind by more than half an order life."),
+		damagedNow:  set.Gauge("masters_damaged", "Masters of Redis that may lack boards which the ledger has: rankcache ledger rebuilds these."),
+		waiting:     set.Gauge("lost_boards_waiting", "Boards for whose rebuild by the ledger commands of this writer wait."),
 		alternating: set.Counter("masters_alternating_total", "Changes of the history of a master of Redis within seconds after another one."),
 	}
 }

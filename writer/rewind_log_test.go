@@ -68,7 +68,7 @@ func (d *durableFixture) logsOf(t *testing.T, life time.Duration) (of map[int32]
 	must(t, err)
 	defer c.close()
 	testkit.Eventually(t, testTimeout, func() (err error) { // a broker that has just begun does not know the group
-		of, err = c.logs(t.Context(), []int32{0}, life, life/2)
+		of, err = c.logs(t.Context(), life, life/2)
 		return err
 	})
 	return of
@@ -104,8 +104,8 @@ func TestCutWhileReading(t *testing.T) {
 	must(t, err)
 	defer c.close()
 	var cut atomic.Bool
-	d.rewinds.begin(t.Context(), func(ctx context.Context, partitions []int32, life, half time.Duration) (map[int32]rewind.Log, error) {
-		of, err := c.logs(ctx, partitions, life, half)
+	d.rewinds.begin(t.Context(), func(ctx context.Context, life, half time.Duration) (map[int32]rewind.Log, error) {
+		of, err := c.logs(ctx, life, half)
 		if err == nil && len(of) > 0 && !cut.Swap(true) {
 			d.deleteBefore(t, 6) // after it was asked
 		}
@@ -114,7 +114,7 @@ func TestCutWhileReading(t *testing.T) {
 	defer d.rewinds.end()
 	var read []*batch
 	for len(read) == 0 || read[len(read)-1].ends[0] < 10 {
-		b, err := c.next(t.Context())
+		b, err := c.next(t.Context(), nil)
 		must(t, err)
 		if b.round.number > 0 && !d.rewinds.stale(b.round) {
 			read = append(read, b)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -492,7 +491,7 @@ func TestPositions(t *testing.T) {
 	era, master := all[0].era, all[0].name
 	made, ok, err := p.read(ctx, master, era)
 	must(t, err)
-	equal(t, "made", []any{ok, made.New, made.Life != "", made.Of}, []any{true, true, true, map[int32]rewind.Position{}})
+	equal(t, "made", []any{ok, made.Damaged, made.Life != "", made.Of}, []any{true, false, true, map[int32]rewind.Position{}})
 	for i, c := range []struct {
 		era   rewind.Era
 		life  string
@@ -515,16 +514,28 @@ func TestPositions(t *testing.T) {
 		must(t, err)
 		read, ok, err := p.read(ctx, master, era)
 		must(t, err)
-		equal(t, fmt.Sprint("write ", i), []any{got, ok, read.New, read.Life, read.Of[7]}, []any{c.want, true, false, made.Life, c.there})
+		equal(t, fmt.Sprint("write ", i), []any{got, ok, read.Life, read.Of[7]}, []any{c.want, true, made.Life, c.there})
 	}
 	if _, ok, err = p.read(ctx, master, "0123456789abcdef"); ok || err != nil {
 		t.Error("read in another era:", ok, err)
 	}
-	equal(t, "life", slices.Collect(func(yield func(string) bool) {
-		life, err := p.life(ctx, master)
+	for _, c := range []struct {
+		era  rewind.Era
+		life string
+		want rewind.Answer
+	}{{"0123456789abcdef", made.Life, rewind.OtherEra}, {era, "another", rewind.Gone}, {era, made.Life, rewind.Wrote}} {
+		life, damaged, err := p.life(ctx, master)
 		must(t, err)
-		yield(life)
-	}), []string{made.Life})
+		equal(t, "before the mark", []any{life, damaged}, []any{made.Life, false})
+		got, err := p.markDamaged(ctx, rewind.MarkDamaged{Master: master, Era: c.era, Life: c.life})
+		must(t, err)
+		equal(t, "mark", got, c.want)
+	}
+	_, damaged, err := p.life(ctx, master)
+	must(t, err)
+	read, _, err := p.read(ctx, master, era)
+	must(t, err)
+	equal(t, "marked", []any{damaged, read.Damaged, len(read.Of)}, []any{true, true, 1})
 }
 
 // published returns the board's updates.

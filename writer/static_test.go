@@ -28,7 +28,7 @@ func (h *fixture) crash(t *testing.T) {
 	t.Helper()
 	c, err := newConsumer(h.opts, h.rewinds)
 	must(t, err)
-	b, err := c.next(t.Context())
+	b, err := c.next(t.Context(), nil)
 	must(t, err)
 	_, err = h.applyBatch(t.Context(), b)
 	must(t, err)

@@ -138,11 +138,13 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 	both, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(work, func() { cancel(context.Cause(work)) })()
+	var last *batch
 	for {
-		b, err := c.next(both)
+		b, err := c.next(both, last)
 		if b == nil {
 			return err
 		}
+		last = b
 		done, err := w.applyBatch(work, b)
 		if errors.Is(err, errStale) {
 			continue
@@ -207,8 +209,14 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		return nil, err
 	}
 	for i, j := range jobs {
-		w.rewinds.mark(b.round, record[i], append([]*job{j}, fed.of(i)...)...)
-		told = appendHeard(told, record[i], &j.Outcome, fed.of(i))
+		all := append([]*job{j}, fed.of(i)...)
+		w.rewinds.mark(b.round, record[i], all...)
+		if !b.keep(record[i], all...) {
+			told = appendHeard(told, record[i], &j.Outcome, fed.of(i))
+		}
+		if j.waits {
+			continue
+		}
 		if j.Refusal != nil {
 			if !j.told {
 				messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
@@ -222,6 +230,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			}
 		}
 	}
+	b.cap()
 	return &appliedBatch{b, messages, told}, nil
 }
 

@@ -30,6 +30,23 @@ func Each(ctx context.Context, client redis.UniversalClient, do func(ctx context
 	})
 }
 
+// Of returns the name of the server that has a key.
+func Of(ctx context.Context, client redis.UniversalClient, key string) (tag string, err error) {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return Tag(0), nil
+	}
+	node, err := cluster.MasterForKey(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	lowest, err := lowestSlot(ctx, node)
+	if err == nil && lowest < 0 {
+		err = fmt.Errorf("the server of key %s has no slots any more", key)
+	}
+	return Tag(max(lowest, 0)), err
+}
+
 // eraLen is the length of master_replid.
 const eraLen = 40
 

@@ -20,7 +20,6 @@ import (
 	"rankcache/ledger"
 	"rankcache/ledger/rebuild"
 	"rankcache/origin"
-	"rankcache/rooms"
 	"rankcache/writer"
 )
 
@@ -125,33 +124,14 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 	}
 	r := &rebuildReport{DryRun: o.dryRun, Boards: []*rebuiltBoard{}, progress: stderr, one: o.board != ""}
 	r.rebuilder = rebuild.New(rebuild.Options{Redis: client, Names: o.Names, Origin: boards, Store: store, Wait: o.wait,
-		Rules: func(b rankcache.BoardID) rebuild.Rules { return o.rules(file, b) }, Log: slog.New(slog.NewTextHandler(stderr, nil))})
+		Rules: func(b rankcache.BoardID) rebuild.Rules {
+			return rebuild.RulesOf(file, b, rebuild.Defaults{BoardLife: o.boardLife, OrderLife: o.orderLife, Buckets: o.buckets})
+		}, Log: slog.New(slog.NewTextHandler(stderr, nil))})
 	if o.board != "" {
 		r.add(ctx, rankcache.BoardID(o.board))
 		return r, ctx.Err()
 	}
 	return r, r.addClass(ctx, store, o.class)
-}
-
-// rules are those by which a writer would make the board.
-func (o *rebuildOptions) rules(file *rooms.File, b rankcache.BoardID) rebuild.Rules {
-	r := rebuild.Rules{OrderLife: o.orderLife, Buckets: o.buckets}
-	board, class, _ := file.Board(b)
-	keep := o.boardLife
-	if class != nil {
-		keep = cmp.Or(class.Keep, keep)
-	}
-	if keep > 0 {
-		r.Expires = time.Now().Add(keep).UnixMilli()
-	}
-	if class == nil {
-		return r
-	}
-	r.OrderLife, r.Trimmed, r.Ties, r.Form = cmp.Or(class.Orders, o.orderLife), class.Trim > 0, class.Ties != rooms.TiesMember, class.Form
-	if end := board.Period.End; board.Period.Tag != "" {
-		r.End, r.Expires = end.UnixMilli(), end.Add(class.Keep).UnixMilli()
-	}
-	return r
 }
 
 // rebuiltBoard is what was done to a board. States are written as [rankcache.State.String] does.

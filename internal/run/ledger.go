@@ -40,6 +40,7 @@ type LedgerOptions struct {
 	group    string
 	check    bool
 	reads    bool
+	rebuild  bool
 	keep     time.Duration
 	classes  map[string]string
 }
@@ -53,7 +54,11 @@ func NewLedgerCommand() *cobra.Command {
 		Long: `Consume the topic rank_updates and write every change into a SQL database, with the
 place in the topic in the same transaction, so that each is there exactly once. While
 the database is away it waits; Kafka keeps the changes. Run as many as you like: they
-share one consumer group. It makes its tables itself, unless --database-check is set.`,
+share one consumer group. It makes its tables itself, unless --database-check is set.
+
+A Redis that has lost boards (emptied, restarted from an old file) gets them back from
+the database: for that it needs --redis and --rooms, those of the writers, and the rights
+of a writer there. --rebuild-lost=false leaves that out: then commands of such boards wait.`,
 		Example: `  rankcache ledger --kafka kafka:9092 --database-file /run/secrets/database
   rankcache ledger check --database-file /run/secrets/database --board money:7`,
 		Args: cli.NoArgs,
@@ -69,6 +74,7 @@ func (o *LedgerOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	o.database = cli.RegisterDatabase(flags)
 	flags.BoolVar(&o.check, "database-check", false, "make no tables, and end if they are not this version's: rankcache ledger migrate makes them, as another user")
+	flags.BoolVar(&o.rebuild, "rebuild-lost", true, "rebuild the boards that Redis has lost: those that are written first, then all others with at most a fifth of Redis's core")
 	registerServeReads(flags, &o.reads, "answer sidecars (--ledger-url) while Redis is away, on --http; it has an index made, which each change pays for")
 	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of reads, probes, metrics and status")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
@@ -105,6 +111,7 @@ type ledgerProcess struct {
 	store     *ledger.Store
 	forReads  *ledger.Store // with connections of its own
 	reads     *reads.Server // nil: none are served
+	lost      *rebuildsLost // nil: lost boards are not rebuilt
 	ledger    *ledger.Ledger
 	database  *health.Need
 	needs     health.Needs
@@ -138,8 +145,15 @@ func newLedger(o *LedgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 
 func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 	o := l.options
+	var beside func(context.Context, ledger.Now)
+	if l.lost, err = newRebuildsLost(o, l.store, l.log, l.registry); err != nil {
+		return err
+	}
+	if l.lost != nil {
+		beside = l.lost.run
+	}
 	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(l.log), Group: o.group, Topic: o.Names.Ledger,
-		Check: o.check, ServeReads: o.reads, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
+		Check: o.check, ServeReads: o.reads, Keep: keep, Beside: beside, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
@@ -158,6 +172,9 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 func (l *ledgerProcess) close() error {
 	if l.forReads != nil {
 		l.forReads.Close()
+	}
+	if l.lost != nil {
+		l.lost.close()
 	}
 	return l.store.Close()
 }
@@ -191,6 +208,9 @@ func Ledger(ctx context.Context, o *LedgerOptions, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.ledger.Run(ctx) })
 	group.Go(func() error { return l.needs.Run(ctx) })
+	if l.lost != nil {
+		group.Go(func() error { return l.lost.rooms.Run(ctx) })
+	}
 	for _, ln := range l.listeners {
 		group.Go(func() error {
 			return httpserve.Serve(ctx, ln, l.handler(), httpserve.Config{Hosts: o.hosts, ReadTimeout: o.ReadTimeout}, log)
@@ -205,8 +225,12 @@ func (l *ledgerProcess) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		now := l.ready.Now()
-		httpserve.WriteJSON(w, http.StatusOK, map[string]any{"state": now.State, "reason": now.Reason, "version": cli.Version, "ledger": l.ledger.Status(),
-			"dependencies": map[string]any{cli.ServiceDatabase: l.database.Status()}})
+		page := map[string]any{"state": now.State, "reason": now.Reason, "version": cli.Version, "ledger": l.ledger.Status(),
+			"dependencies": map[string]any{cli.ServiceDatabase: l.database.Status()}}
+		if l.lost != nil {
+			page["rebuild_lost"] = l.lost.mender.Status()
+		}
+		httpserve.WriteJSON(w, http.StatusOK, page)
 	})
 	ledgerhistory.Register(mux, l.store, l.log)
 	if l.reads != nil {

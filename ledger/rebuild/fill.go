@@ -192,8 +192,13 @@ type orderWriter struct {
 func (w *work) writeOrders(ctx context.Context, v *ledger.Snapshot) error {
 	o := &orderWriter{work: w, batch: make(map[int][]any)}
 	o.sender = w.newSender(ctx)
-	since := (max(w.meta.Turn, 1) - 1) * span(&w.meta)
-	err := v.Changes(w.place, int64(since), o.add) // #nosec G115 -- Unix milliseconds
+	since := int64((max(w.meta.Turn, 1) - 1) * span(&w.meta)) // #nosec G115 -- Unix milliseconds
+	var err error
+	if w.era != "" { // commands of earlier lives are read again, too
+		err = v.AllChanges(since, o.add)
+	} else {
+		err = v.Changes(w.place, since, o.add)
+	}
 	if err == nil {
 		err = o.end()
 	}

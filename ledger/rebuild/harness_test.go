@@ -70,6 +70,8 @@ const classes = `classes:
 - {name: plain, board: "NAME-plain:{zone}", period: none, ledger: true}
 - {name: ties, board: "NAME-ties:{zone}", period: none, ledger: true, ties: first, score: integer}
 - {name: trim, board: "NAME-trim:{zone}", period: none, ledger: true, trim: 8, ops: [incr]}
+- {name: free-ledger, board: "NAME-free-ledger:{zone}", period: none, ledger: true, ops: [incr]}
+- {name: free, board: "NAME-free:{zone}", period: none, durable: true, ops: [incr]}
 `
 
 // single returns a client of one Redis.
@@ -104,18 +106,24 @@ func newIdle(t testing.TB, kind string, dial func(testing.TB) redis.UniversalCli
 func newFixture(t testing.TB, kind string, dial func(testing.TB) redis.UniversalClient) *fixture {
 	t.Helper()
 	f := newIdle(t, kind, dial)
+	run(t, f.start(t, nil).Run)
+	return f
+}
+
+// start starts a writer, and returns a ledger that can run.
+func (f *fixture) start(t testing.TB, beside func(context.Context, ledger.Now)) *ledger.Ledger {
+	t.Helper()
 	f.kafka = testkit.Kfake(t).Addr()
 	o, kafka := f.opts, map[string]string{"bootstrap.servers": f.kafka}
 	w, err := writer.New(writer.Options{Redis: f.redis, Names: o.Names, Tiers: tiers{f.file}, Kafka: kafka, Group: f.name, BoardLife: 24 * time.Hour,
 		Topics: writer.Topics{CommandPartitions: 1, LedgerPartitions: 1}, Log: o.Log})
 	must(t, err)
 	f.handler = w.Handler()
-	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Group: f.name, Log: o.Log})
+	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Group: f.name, Beside: beside, Log: o.Log})
 	must(t, err)
 	run(t, w.Run)
 	f.of("plain", "warm").give(t, "warm", "m", `"op":"incr","delta":1`) // makes the ledger's topic
-	run(t, l.Run)
-	return f
+	return l
 }
 
 // of returns the fixture for a board of a class.
@@ -144,8 +152,12 @@ func run(t testing.TB, part func(context.Context) error) {
 
 // post posts a command and returns status and answer.
 func (f *fixture) post(command string) (int, string) {
+	return f.postIn(context.Background(), command)
+}
+
+func (f *fixture) postIn(ctx context.Context, command string) (int, string) {
 	rec := httptest.NewRecorder()
-	req := httptest.NewRequest(http.MethodPost, "/v1/scores", strings.NewReader(command))
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/scores", strings.NewReader(command))
 	req.Header.Set("Content-Type", "application/json")
 	f.handler.ServeHTTP(rec, req)
 	return rec.Code, strings.TrimSpace(rec.Body.String())
@@ -272,12 +284,18 @@ func (f *fixture) wantRebuilt(t testing.TB, want map[string]float64, before rank
 			t.Errorf("%s does not expire: %v", key, ttl)
 		}
 	}
+	f.wantRepeats(t)
+	equal(t, "state after repeats", f.state(t), state)
+}
+
+// wantRepeats checks that all order ids are known.
+func (f *fixture) wantRepeats(t testing.TB) {
+	t.Helper()
 	for _, o := range f.orders {
 		if status, answer := f.post(o.command); status != http.StatusOK || repeated(answer) != repeated(o.answer) || !strings.Contains(answer, `"duplicate":true`) {
 			t.Errorf("a repeat of %s is answered %d %s, want %s", o.command, status, answer, o.answer)
 		}
 	}
-	equal(t, "state after repeats", f.state(t), state)
 }
 
 // repeated returns an answer without what tells a repeat.

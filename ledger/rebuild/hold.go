@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -104,6 +105,9 @@ func (w *work) tryHold(ctx context.Context) (*hold, error) {
 		before, err = wire.ParseMeta(h.before)
 		w.done.Before = before.State
 	}
+	if err == nil && w.era != "" {
+		err = h.stillLost()
+	}
 	if err == nil && (h.meta.Buckets != w.meta.Buckets || h.meta.OrderLife != w.meta.OrderLife || h.meta.Turn > w.meta.Turn) {
 		err = errMoved
 	}
@@ -115,6 +119,24 @@ func (w *work) tryHold(ctx context.Context) (*hold, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// errWhole tells that a board which was lost is there again.
+var errWhole = errors.New("the board is not lost (any more)")
+
+// stillLost returns nil if the board that was lost is so yet, and its server has the history in which it was.
+func (h *hold) stillLost() error {
+	if !strings.HasPrefix(h.history, h.era) {
+		return fmt.Errorf("%w: Redis has failed over", errMoved)
+	}
+	if h.before == "" {
+		return nil
+	}
+	before, err := wire.ParseMeta(h.before)
+	if err == nil && before.Era == h.era {
+		err = errWhole
+	}
+	return err
 }
 
 // renew keeps the lease until ctx ends, and cancels ctx if it is lost.
@@ -148,13 +170,16 @@ func (w *work) swap(ctx context.Context, h *hold, state rankcache.State) error {
 	next := h.meta
 	next.Adopting = false
 	next.State = rankcache.State{Run: max(h.meta.Run, state.Run) + 1, Seq: max(h.meta.Seq, state.Seq), Sum: w.sum, HasSum: true}
+	if w.era != "" { // Redis may have more of a history that does not stand
+		next.Seq = state.Seq
+	}
 	next.Members, next.Turn, next.Now = uint64(w.done.Members), w.meta.Turn, max(h.meta.Now, w.meta.Now) // #nosec G115 -- a length
 	scores := 0
 	if w.rules.Trimmed {
 		scores = 1
 	}
 	reply, err := switchScript.Run(ctx, w.opts.Redis, append(w.leaseKeys(), w.keys.pairs()...), h.lease, h.meta.Run, wire.AppendMeta(nil, &next),
-		w.done.Members, w.keys.fields, scores, h.history).Result()
+		w.done.Members, w.keys.fields, scores, h.history, w.era).Result()
 	switch {
 	case err != nil:
 		return err

@@ -105,7 +105,7 @@ func (f *fixture) killedAt(t *testing.T, n int, gone bool) (ended bool) {
 func writersOutliveIt(t *testing.T, f *fixture) {
 	f.fill(t)
 	want := f.scores(t)
-	dead, err := f.plan(t.Context(), f.board)
+	dead, err := f.plan(t.Context(), f.board, "")
 	must(t, err)
 	must(t, dead.keys.begin(t.Context(), f.redis))
 	must(t, dead.ahead(t.Context()))

@@ -7,6 +7,10 @@
 -- durable; "h" while a writer has the lease, or "m" if the meta can't be read. A meta that was not there was empty.
 local call = redis.call
 local held, meta = call('GET', KEYS[2]), call('GET', KEYS[1])
+local history = ''
+if ARGV[4]:byte() == 2 or meta and meta:byte() == 2 then
+  history = string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
+end
 if held and held:sub(1, 8) ~= 'rebuild:' then
   return 'h'
 end
@@ -14,12 +18,11 @@ if not meta or held and held:sub(1, 12) == 'rebuild:new:' then
   local lease = 'rebuild:new:' .. ARGV[1]
   call('SET', KEYS[2], lease, 'PX', ARGV[5])
   call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5] - 1000) -- never without a lease
-  return { lease, '', ARGV[4], '' }
+  return { lease, '', ARGV[4], history }
 elseif META_UNREADABLE then
   return 'm'
 end
 local lease = 'rebuild:' .. ARGV[1]
-local history = meta:byte() == 2 and string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or ''
 local _, flags, run = struct.unpack('>BBI8', meta)
 call('SET', KEYS[2], lease, 'PX', ARGV[3])
 call('SETRANGE', KEYS[1], 1, struct.pack('>BI8', flags - flags % 64 + flags % 16 + 48, math.max(run + 1, tonumber(ARGV[2]))))

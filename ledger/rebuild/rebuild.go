@@ -43,19 +43,6 @@ var (
 	errMoved = errors.New("the board was changed by something else while it was rebuilt")
 )
 
-// Rules are what the class of a board, or the writers' settings, say of it.
-type Rules struct {
-	// End and Expires are when the period of a board ends that Redis does not have, and when
-	// its keys do, in Unix milliseconds; 0: never.
-	End, Expires int64
-	// OrderLife and Buckets are those of a board that Redis does not have.
-	OrderLife time.Duration
-	Buckets   int
-	Trimmed   bool // only the best members are in the sorted set
-	Ties      bool // the fraction of a raw score is its tie-break
-	Form      rankcache.ScoreForm
-}
-
 // Origin reads boards from Redis.
 type Origin interface {
 	Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
@@ -93,6 +80,7 @@ type Result struct {
 	Orders        int             // order ids
 	Earlier       int             // members of earlier lives, which are not on the board
 	Life          *ledger.Earlier // the life before the board began again, nil if there is none
+	Partial       error           // of a lost board: why it may lack members or changes that it had; nil: it has all
 	Held          time.Duration   // writers waited
 	Took          time.Duration
 }
@@ -101,9 +89,14 @@ type Result struct {
 // wraps [ledger.ErrNoBoard], [ErrBehind], [ErrIncomplete] or [ErrExpired], or is one of Redis or
 // the database.
 func (r *Rebuilder) Rebuild(ctx context.Context, b rankcache.BoardID) (*Result, error) {
+	return r.again(ctx, b, "")
+}
+
+// again makes some attempts.
+func (r *Rebuilder) again(ctx context.Context, b rankcache.BoardID, era string) (*Result, error) {
 	begun := time.Now()
 	for n := 1; ; n++ {
-		result, err := r.attempt(ctx, b)
+		result, err := r.attempt(ctx, b, era)
 		if err == nil {
 			result.Took = time.Since(begun)
 			return result, nil
@@ -119,6 +112,7 @@ func (r *Rebuilder) Rebuild(ctx context.Context, b rankcache.BoardID) (*Result, 
 type work struct {
 	*Rebuilder
 	board rankcache.BoardID
+	era   string // of a board that Redis has lost: the present one of its server, whose first run begins with the rebuild; else ""
 	rules Rules
 	meta  wire.Meta // of Redis, or of a board that is not there: what the new one keeps of it
 	keys  keys
@@ -128,8 +122,8 @@ type work struct {
 	sum   uint64
 }
 
-func (r *Rebuilder) attempt(ctx context.Context, b rankcache.BoardID) (*Result, error) {
-	w, err := r.plan(ctx, b)
+func (r *Rebuilder) attempt(ctx context.Context, b rankcache.BoardID, era string) (*Result, error) {
+	w, err := r.plan(ctx, b, era)
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +148,12 @@ func (r *Rebuilder) attempt(ctx context.Context, b rankcache.BoardID) (*Result, 
 }
 
 // plan reads what the new board keeps of the present one.
-func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID) (*work, error) {
+func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID, era string) (*work, error) {
 	now, err := r.opts.Redis.Time(ctx).Result()
 	if err != nil {
 		return nil, err
 	}
-	w := &work{Rebuilder: r, board: b, rules: r.opts.Rules(b)}
+	w := &work{Rebuilder: r, board: b, era: era, rules: r.opts.Rules(b)}
 	value, err := r.opts.Redis.Get(ctx, r.opts.Names.MetaKey(b)).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -175,6 +169,9 @@ func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID) (*work, error
 	if w.meta.Expires != 0 && w.meta.Expires <= ms {
 		return nil, fmt.Errorf("%w: %v ago", ErrExpired, time.Duration(ms-w.meta.Expires)*time.Millisecond) // #nosec G115 -- less than 292 years
 	}
+	if era != "" {
+		w.meta.Era = era
+	}
 	w.meta.Now = max(w.meta.Now, ms)
 	w.meta.Turn = max(w.meta.Turn, w.meta.Now/span(&w.meta))
 	w.keys = newKeys(r.opts.Names, b, int(w.meta.Buckets), rand.Text())
@@ -185,11 +182,12 @@ func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID) (*work, error
 func span(m *wire.Meta) uint64 { return uint64(m.OrderLife)*1000 + 120_000 }
 
 // ahead writes what needs no writer to wait: most order ids. Where a change may have trimmed
-// members, all of it is read later, at once.
+// members, or nobody writes, all of it is read later, at once.
 func (w *work) ahead(ctx context.Context) error {
 	return w.read(ctx, w.meta.Seq, func(v *ledger.Snapshot) (err error) {
+		w.done.Partial = w.lacks(v)
 		w.lost, w.meta.Run, w.done.Life = v.Lost, max(w.meta.Run, v.State.Run), v.Before
-		if w.done.Earlier, err = v.Earlier(); err != nil || w.rules.Trimmed {
+		if w.done.Earlier, err = v.Earlier(); err != nil || w.rules.Trimmed || w.era != "" {
 			return err
 		}
 		err = w.writeOrders(ctx, v)
@@ -233,7 +231,7 @@ func (w *work) rest(ctx context.Context, seq uint64) (state rankcache.State, err
 
 // unchanged makes sure that the ledger has moved nothing to rank_lost since it was read.
 func (w *work) unchanged(ctx context.Context, state rankcache.State) error {
-	return w.opts.Store.Snapshot(ctx, w.board, func(v *ledger.Snapshot) error {
+	return w.snapshot(ctx, func(v *ledger.Snapshot) error {
 		if v.Lost != w.lost || v.State != state {
 			return errMoved
 		}
@@ -241,10 +239,22 @@ func (w *work) unchanged(ctx context.Context, state rankcache.State) error {
 	})
 }
 
+// snapshot calls fn with what the ledger has of the board, of a lost one up to what nobody has published.
+func (w *work) snapshot(ctx context.Context, fn func(*ledger.Snapshot) error) error {
+	return w.opts.Store.Snapshot(ctx, w.board, func(v *ledger.Snapshot) error {
+		if w.era != "" {
+			if err := v.EndAtGap(int64(w.meta.Now) - int64(w.meta.OrderLife)*500); err != nil { // #nosec G115 -- Unix milliseconds
+				return err
+			}
+		}
+		return fn(v)
+	})
+}
+
 // read calls fn with what the ledger has of the board, as soon as it has all changes up to seq.
 func (w *work) read(ctx context.Context, seq uint64, fn func(*ledger.Snapshot) error) error {
 	for end := time.Now().Add(w.opts.Wait); ; {
-		err := w.opts.Store.Snapshot(ctx, w.board, func(v *ledger.Snapshot) error {
+		err := w.snapshot(ctx, func(v *ledger.Snapshot) error {
 			if err := w.check(v, seq); err != nil {
 				return err
 			}
@@ -266,14 +276,23 @@ func (w *work) check(v *ledger.Snapshot, seq uint64) error {
 	switch {
 	case v.State.Run == 0:
 		return ledger.ErrNoBoard
-	case v.Begin > 1:
-		return fmt.Errorf("%w: it began at change %d", ErrIncomplete, v.Begin)
-	case v.Incomplete:
-		return fmt.Errorf("%w: what members had before a loss in Redis was removed as too old", ErrIncomplete)
+	case w.era != "": // what Redis lacks of it comes from the command topic
+		return nil
 	case v.State.Seq < seq:
 		return fmt.Errorf("%w: Redis has applied %d, the ledger has %d: check that rankcache ledger runs and that the board's class has ledger: true", ErrBehind, seq, v.State.Seq)
 	case v.Pending > 0:
 		return fmt.Errorf("%w: %d that Redis has lost may be applied again", ErrBehind, v.Pending)
+	}
+	return w.lacks(v)
+}
+
+// lacks returns what a snapshot lacks of the board, or nil.
+func (w *work) lacks(v *ledger.Snapshot) error {
+	switch {
+	case v.Begin > 1:
+		return fmt.Errorf("%w: it began at change %d", ErrIncomplete, v.Begin)
+	case v.Incomplete:
+		return fmt.Errorf("%w: what members had before a loss in Redis was removed as too old", ErrIncomplete)
 	}
 	missing, err := v.Missing(w.place)
 	if err == nil && missing > 0 {

@@ -3,14 +3,14 @@
 -- set and hash of all scores first.
 -- ARGV: value of the lease, run that the rebuild has given the board, new meta, of which the
 -- present one's version, life, end, expiry and what version 2 has stay, members, fields of all temporary hashes, 1 if all
--- scores are kept, master_replid of the server of a durable board when its writers began to wait.
+-- scores are kept, master_replid of the server of a durable board when its writers began to wait, era of a board that was lost.
 -- Returns 1, or a reason: "s" if that is another by now.
 local call = redis.call
 local meta = call('GET', KEYS[1])
 if call('GET', KEYS[2]) ~= ARGV[1] or not meta or META_UNREADABLE or string.format('%.0f', (struct.unpack('>I8', meta, 3))) ~= ARGV[2] then
   return 'lease'
 end
-if meta:byte() == 2 and not string.find(call('INFO', 'replication'), 'master_replid:' .. ARGV[7] .. '\r', 1, true) then
+if ARGV[7] ~= '' and not string.find(call('INFO', 'replication'), 'master_replid:' .. ARGV[7] .. '\r', 1, true) then
   return 's'
 end
 local flags, expires, fields = meta:byte(2), string.format('%.0f', (struct.unpack('>I8', meta, 43))), 0
@@ -33,7 +33,11 @@ for i = 3, #KEYS, 2 do
     end
   end
 end
-call('SET', KEYS[1], struct.pack('>BB', meta:byte(), flags - flags % 64 + flags % 16) .. ARGV[3]:sub(3, 34) .. meta:sub(35, 50) .. ARGV[3]:sub(51, 72) .. meta:sub(73))
+local version, rest = meta:byte(), meta:sub(73)
+if ARGV[8] ~= '' then
+  version, rest = 2, ARGV[8] .. (rest ~= '' and rest:sub(17) or string.rep('\0', 28))
+end
+call('SET', KEYS[1], struct.pack('>BB', version, flags - flags % 64 + flags % 16) .. ARGV[3]:sub(3, 34) .. meta:sub(35, 50) .. ARGV[3]:sub(51, 72) .. rest)
 if expires ~= '0' then
   call('PEXPIREAT', KEYS[1], expires)
 end

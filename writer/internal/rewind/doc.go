@@ -32,6 +32,9 @@
 //     makes of it, also after a loss and while two servers are taken for one master.
 //   - A board with a guard keeps the offsets that it has seen: a command among them without a record of
 //     its order id was refused, and is not decided again.
+//   - What is older than the log is in the ledger alone. A master that may lack such boards is marked before anything
+//     is applied to it, and there no board of a class with a ledger begins before the ledger has answered. Whether a master is
+//     damaged is judged by all partitions: the writers of others must come to the same.
 //
 // events.go has what a machine is told and what it answers, machine.go the steps of a rewind,
 // place.go from where a partition is read, partition.go its progress, names.go what stays known when slots move, and posts.go when a posted
@@ -45,5 +48,6 @@
 //	position  the offset of the next command of a partition that a master may not have
 //	life      a name that a hash of positions gets when it is made
 //	round     what happens between two readings of all positions
+//	damaged   of a master: it may lack boards that are older than what is read again
 //	healed    of a partition and a master: what the master may have lost is applied and published again
 package rewind

@@ -17,9 +17,9 @@ type Position struct {
 
 // Hash is a master's hash of positions. The script that reads it makes one if there is none.
 type Hash struct {
-	Life string // made at random with the hash
-	New  bool   // it was made just now: whatever the master had is lost
-	Of   map[int32]Position
+	Life    string // made at random with the hash
+	Damaged bool   // the mark of [MarkDamaged] is there
+	Of      map[int32]Position
 	// Renamed tells that the positions are not, or not all, in the hash: they were under another name.
 	Renamed bool
 }
@@ -38,6 +38,7 @@ type Log struct {
 	LifeBack     int64 // of the time one order life ago
 	HalfLifeBack int64 // of the time half an order life ago
 	Committed    int64 // of the writers' group, negative if there is none
+	Noted        bool  // the group has noted that masters have positions of it
 }
 
 // Event is what a [Machine] is told. Those with a round are about what was begun in that round;
@@ -59,10 +60,17 @@ type (
 		Round uint64
 		Of    map[Master]Hash
 	}
-	// LogRead answers [ReadLog].
+	// LogRead answers [ReadLog], with all partitions of the topic: what a master lacks is the same for
+	// each writer.
 	LogRead struct {
-		Round uint64
-		Of    map[int32]Log
+		Round    uint64
+		Of       map[int32]Log
+		Rebuilds bool // somebody has boards that are not in the log: damaged masters are marked
+	}
+	// Marked answers [MarkDamaged].
+	Marked struct {
+		MarkDamaged
+		Answer Answer
 	}
 	// Failed tells that one of the three could not be read. It is tried again at a tick.
 	Failed struct{ Round uint64 }
@@ -120,10 +128,16 @@ type (
 		Round uint64
 		Eras  map[Master]Era
 	}
-	// ReadLog has Kafka asked about partitions.
-	ReadLog struct {
+	// ReadLog has Kafka asked about the topic.
+	ReadLog struct{ Round uint64 }
+	// MarkDamaged has a script that answers [OtherEra] or [Gone], or marks the hash of a damaged master. Nothing
+	// is applied before: whoever begins a board there asks first what it had.
+	MarkDamaged struct {
 		Round      uint64
-		Partitions []int32
+		Master     Master
+		Era        Era
+		Life       string
+		Partitions int // of the topic: the mark stays at least until all are healed
 	}
 	// Seek has a partition read from an offset on. What came of the commands before Published is
 	// published; the partition is rewinding until Target, if it is at all.
@@ -132,6 +146,7 @@ type (
 		Partition         int32
 		Offset            int64
 		Published, Target int64
+		Noted             bool // as in [Log]
 	}
 	// WritePosition has a position written by a script that answers [OtherEra] or [Gone], or keeps the
 	// higher Next of the same topic, unless Reset is set.
@@ -176,6 +191,7 @@ func (ErasRead) event()      {}
 func (PositionsRead) event() {}
 func (LogRead) event()       {}
 func (Failed) event()        {}
+func (Marked) event()        {}
 func (Cut) event()           {}
 func (Done) event()          {}
 func (Fenced) event()        {}
@@ -186,6 +202,7 @@ func (Drain) event()         {}
 func (ReadEras) action()      {}
 func (ReadPositions) action() {}
 func (ReadLog) action()       {}
+func (MarkDamaged) action()   {}
 func (Seek) action()          {}
 func (WritePosition) action() {}
 func (Healed) action()        {}

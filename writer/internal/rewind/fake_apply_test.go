@@ -86,7 +86,10 @@ func (wr *writer) call(t *thread, round uint64, name string, commands []entry) (
 		era, n := wr.m.Era(master(s)), wr.view[s]
 		replies, no := ask2(t, func() ([]applied, string) { return n.apply(&wr.rules, era, name, commands) })
 		if no == "prepare" {
-			no = ask(t, func() string { return n.prepare(&wr.rules, era, name, wr.nextRun()) })
+			if no = wr.prepare(t, n, era, s, name); no == "waits" {
+				t.sleep(50 * time.Millisecond)
+				return nil, false
+			}
 		} else if no == "" && wr.m.Round() == round {
 			wr.say("%s: %s in %s: %v %+v", wr.name, name, n.name, ids(commands), replies)
 			return replies, true
@@ -100,6 +103,26 @@ func (wr *writer) call(t *thread, round uint64, name string, commands []entry) (
 		}
 	}
 	return nil, false
+}
+
+// prepare makes a board ready, or returns why that is not done.
+func (wr *writer) prepare(t *thread, n *node, era Era, s int, name string) string {
+	run, begins := wr.nextRun(), wr.begins(s, name)
+	if asks(name) && !wr.m.Reading() { // it is not judged what is lost
+		return "waits"
+	}
+	no := ask(t, func() string { return n.prepare(&wr.rules, era, name, run, begins) })
+	if no != "begins" {
+		return no
+	}
+	switch may := wr.mayBegin(t, s, name); may {
+	case "go":
+		return ask(t, func() string { return n.prepare(&wr.rules, era, name, run, beginAny) })
+	case "gone":
+		return "waits"
+	default:
+		return may
+	}
 }
 
 func ids(commands []entry) (all []int) {

@@ -40,6 +40,7 @@ func (w *world) fault(f *faults) {
 	case k == 6 && f.flush:
 		w.flushes++
 		w.flushed[s.id] = true
+		w.noteSafe(s.id, s.master)
 		w.say("FLUSHALL on %s", s.master.name)
 		s.master.do(func(d *data) { *d = *newData() })
 	case k == 7 && f.hashGone:

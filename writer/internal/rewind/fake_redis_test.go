@@ -17,10 +17,12 @@ type rules struct {
 	published     bool    // positions tell only what is published
 	erasFirst     bool    // eras are read before positions
 	looksAtLife   bool    // once a second
+	gap           bool    // a board is rebuilt up to the first change that is missing
+	asks          bool    // on a damaged master no board begins before the ledger has answered
 	only          *faults // what a history may have, nil for any
 }
 
-var contract = rules{true, true, true, true, true, true, true, true, true, true, true, true, true, nil}
+var contract = rules{true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, nil}
 
 // node is a server of Redis. Its data is what the stream of its effects makes of nothing.
 type node struct {
@@ -29,15 +31,17 @@ type node struct {
 	up, master bool
 	stream     []effect
 	data       *data
-	scripts    map[Era]bool // in the cache, which survives a change of role
+	scripts    map[Era]bool     // in the cache, which survives a change of role
+	parents    map[uint64]began // of all runs that any server has begun
 }
 
 type effect func(*data)
 
 // data is what a server has: replicas have a prefix of it.
 type data struct {
-	boards map[string]*board
-	hash   *Hash
+	boards  map[string]*board
+	hash    *Hash
+	answers map[string]Era // of the ledger: these boards may begin
 }
 
 // board is a board with its meta and its records of orders.
@@ -66,7 +70,7 @@ type record struct {
 	gone     bool  // deleted
 }
 
-func newData() *data { return &data{boards: make(map[string]*board)} }
+func newData() *data { return &data{boards: make(map[string]*board), answers: make(map[string]Era)} }
 
 func fold(stream []effect) *data {
 	d := newData()
@@ -115,11 +119,24 @@ func (n *node) readPositions(era Era, life string) (Hash, string) {
 	if n.era != era {
 		return Hash{}, "s"
 	}
-	made := n.data.hash == nil
-	if made {
+	if n.data.hash == nil {
 		n.do(func(d *data) { d.hash = &Hash{Life: life, Of: make(map[int32]Position)} })
 	}
-	return Hash{Life: n.data.hash.Life, New: made, Of: maps.Clone(n.data.hash.Of)}, ""
+	return Hash{Life: n.data.hash.Life, Damaged: n.data.hash.Damaged, Of: maps.Clone(n.data.hash.Of)}, ""
+}
+
+// markDamaged is the positions' script, too.
+func (n *node) markDamaged(a *MarkDamaged) (Answer, string) {
+	switch no := n.refuses(); {
+	case no != "":
+		return NotWritten, no
+	case n.era != a.Era:
+		return OtherEra, ""
+	case n.data.hash == nil || n.data.hash.Life != a.Life:
+		return Gone, ""
+	}
+	n.do(func(d *data) { d.hash.Damaged = true })
+	return Wrote, ""
 }
 
 // writePosition is the positions' script.
@@ -150,19 +167,24 @@ func (n *node) writePosition(r *rules, w *WritePosition) (Answer, string) {
 }
 
 // prepare is prepare.lua: birth, and a new run in a new era.
-func (n *node) prepare(r *rules, era Era, name string, run uint64) string {
+func (n *node) prepare(r *rules, era Era, name string, run uint64, begins int) string {
 	if no := n.refuses(); no != "" {
 		return no
 	}
 	if r.fence && n.era != era {
 		return "s"
 	}
-	if b := n.data.boards[name]; b == nil {
+	b := n.data.boards[name]
+	if b == nil && begins != beginAny || b != nil && b.era != era && begins == beginNone {
+		return "begins"
+	}
+	if b == nil {
 		n.do(func(d *data) {
 			d.boards[name] = &board{era: era, run: run, runs: []uint64{run}, scores: make(map[string]score), orders: make(map[int]record)}
 		})
 	} else if b.era != era && r.newRun {
 		run = max(run, b.run+1)
+		n.parents[run] = began{b.run, b.seq}
 		n.do(func(d *data) {
 			b := d.boards[name]
 			b.era, b.run, b.runs = era, run, append(b.runs, run)

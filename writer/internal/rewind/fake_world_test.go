@@ -40,7 +40,8 @@ type world struct {
 	// What excuses a history from being checked in full.
 	flushed   []bool // of a shard: keys were deleted in the same era, so order may be lost
 	cut       map[int]bool
-	repartial bool // partitions were added, or the topic made again
+	safe      map[int]bool // the ledger has them, whatever the log has
+	repartial bool         // partitions were added, or the topic made again
 }
 
 const (
@@ -93,9 +94,9 @@ type update struct {
 	record
 }
 
-// Boards by the first letter of their names: C commutes and feeds F, S has sets, T has ties, and G has
+// Boards by the first letter of their names: C commutes and feeds F, L commutes and asks the ledger, S has sets, T has ties, and G has
 // a guard that refuses.
-func commutes(board string) bool { return board[0] == 'C' || board[0] == 'F' }
+func commutes(board string) bool { return board[0] == 'C' || board[0] == 'F' || asks(board) }
 func guarded(board string) bool  { return board[0] == 'G' }
 func ordered(board string) bool  { return board[0] == 'T' || board[0] == 'G' } // between members, too
 

@@ -22,6 +22,7 @@ type writer struct {
 	told          bool
 	assigned      int
 	rewinds       int
+	marks         int // that it has asked for
 	flips         int
 	publishing    int
 	early         map[Master]Hash // positions that were read before the eras
@@ -58,10 +59,13 @@ func (wr *writer) act(a Action) {
 				wr.topicID = topics
 				wr.rewinds++
 			}
-			wr.tell(LogRead{a.Round, of})
+			wr.tell(LogRead{a.Round, of, true})
 		})
 	case Seek:
 		wr.next[a.Partition] = a.Offset
+	case MarkDamaged:
+		wr.marks++
+		wr.spawn(wr, func(t *thread) { wr.markDamaged(t, a) })
 	case WritePosition:
 		wr.spawn(wr, func(t *thread) { wr.writePosition(t, a) })
 	}
@@ -138,25 +142,37 @@ func (wr *writer) readPositions(t *thread, a ReadPositions) {
 
 func (wr *writer) readLog(t *thread, a ReadLog) (map[int32]Log, map[int32]string) {
 	of, topics := make(map[int32]Log), make(map[int32]string)
-	for _, p := range a.Partitions {
+	for p := range int32(len(wr.topic.parts)) {
 		of[p] = ask(t, func() Log {
-			if int(p) >= len(wr.topic.parts) {
-				return Log{Topic: wr.topic.id, Committed: -1}
-			}
 			log, committed := wr.topic.parts[p], int64(-1)
-			if c, ok := wr.topic.committed[p]; ok {
+			c, noted := wr.topic.committed[p]
+			if noted {
 				committed = c
 			}
-			return Log{Topic: wr.topic.id, Start: log.start, End: log.end(), LifeBack: log.start, HalfLifeBack: log.start, Committed: committed}
+			return Log{Topic: wr.topic.id, Start: log.start, End: log.end(), LifeBack: log.start, HalfLifeBack: log.start, Committed: committed, Noted: noted}
 		})
 		topics[p] = of[p].Topic
 	}
 	return of, topics
 }
 
+// on returns the shard of a master, and the node that the writer takes for it.
+func (wr *writer) on(m Master) (s int, n *node) {
+	s = slices.IndexFunc(wr.shards, func(s *shard) bool { return master(s.id) == m })
+	return s, wr.view[s]
+}
+
+func (wr *writer) markDamaged(t *thread, a MarkDamaged) {
+	s, n := wr.on(a.Master)
+	answer, no := ask2(t, func() (Answer, string) { return n.markDamaged(&a) })
+	if no != "" {
+		wr.discover(t, s)
+	}
+	wr.tell(Marked{a, answer})
+}
+
 func (wr *writer) writePosition(t *thread, a WritePosition) {
-	s := slices.IndexFunc(wr.shards, func(s *shard) bool { return master(s.id) == a.Master })
-	n := wr.view[s]
+	s, n := wr.on(a.Master)
 	answer, no := ask2(t, func() (Answer, string) {
 		answer, no := n.writePosition(&wr.rules, &a)
 		wr.checkPositions(s, n)

@@ -21,6 +21,7 @@ const (
 	eras                   // are read
 	positions              // are read
 	logs                   // is read
+	marking                // damaged masters
 	reading                // commands
 )
 
@@ -57,7 +58,13 @@ func (m *Machine) Step(now time.Time, e Event) []Action {
 	case PositionsRead:
 		return m.takePositions(now, e.Of)
 	case LogRead:
-		return m.takeLog(now, e.Of)
+		return m.takeLog(now, e)
+	case Marked:
+		if m.phase == marking && e.Answer == NotWritten {
+			m.wait(now)
+		} else if m.phase == marking {
+			return m.begin(now) // which finds the mark
+		}
 	case Failed:
 		m.wait(now)
 	case Done:
@@ -84,6 +91,8 @@ func roundOf(e Event) (uint64, bool) {
 	case PositionsRead:
 		return e.Round, true
 	case LogRead:
+		return e.Round, true
+	case Marked:
 		return e.Round, true
 	case Failed:
 		return e.Round, true
@@ -173,24 +182,43 @@ func (m *Machine) takePositions(now time.Time, of map[Master]Hash) []Action {
 		return nil
 	}
 	m.hashes, m.phase, m.asked = m.servers.take(m.eras, of), logs, now
-	return []Action{ReadLog{m.round, slices.Sorted(maps.Keys(m.parts))}}
+	return []Action{ReadLog{m.round}}
 }
 
 // takeLog begins to read the partitions.
-func (m *Machine) takeLog(now time.Time, of map[int32]Log) (actions []Action) {
+func (m *Machine) takeLog(now time.Time, e LogRead) (actions []Action) {
 	if m.phase != logs {
 		return nil
 	}
-	m.phase, m.asked = reading, now
+	if m.phase, m.asked = marking, now; e.Rebuilds {
+		if actions = m.marks(e.Of); len(actions) > 0 {
+			return actions
+		}
+	}
+	m.phase = reading
 	for _, id := range slices.Sorted(maps.Keys(m.parts)) {
-		log := of[id]
+		log := e.Of[id]
 		at := find(id, &log, m.hashes, m.eras)
 		m.parts[id] = begun(id, &log, at, m.hashes, m.eras)
 		m.parts[id].told = m.servers.published(id)
-		actions = append(append(actions, at.alerts...), Seek{m.round, id, at.offset, at.published, log.End})
+		actions = append(append(actions, at.alerts...), Seek{m.round, id, at.offset, at.published, log.End, log.Noted})
 	}
 	if m.began.IsZero() && !m.healed() {
 		m.began = now
+	}
+	return actions
+}
+
+// marks returns the marks that damaged masters lack.
+func (m *Machine) marks(of map[int32]Log) (actions []Action) {
+	for _, master := range slices.Sorted(maps.Keys(m.hashes)) {
+		h, era := m.hashes[master], m.eras[master]
+		for id, log := range of {
+			if _, damaged, _ := has(id, &log, h, era); damaged && !h.Damaged {
+				actions = append(actions, MarkDamaged{m.round, master, era, h.Life, len(of)})
+				break
+			}
+		}
 	}
 	return actions
 }

@@ -9,27 +9,25 @@ import (
 // From where a partition is read, by what the master, Kafka and the group tell.
 func TestFind(t *testing.T) {
 	t.Parallel()
-	log := Log{Topic: "a", Start: 100, End: 1000, LifeBack: 400, HalfLifeBack: 700, Committed: 950}
+	log := Log{Topic: "a", Start: 100, End: 1000, LifeBack: 400, HalfLifeBack: 700, Committed: 950, Noted: true}
 	for name, c := range map[string]struct {
 		committed int64
 		hash      Hash
 		want      place
 	}{
-		"the position":                  {950, at("a", 900, "old"), place{900, 950, nil}},
-		"less is committed":             {850, at("a", 900, "old"), place{900, 850, nil}},
-		"nothing committed":             {-1, at("a", 900, "old"), place{900, -1, nil}},
-		"committed beyond the end":      {1001, at("a", 900, "old"), place{900, 0, nil}},
-		"no hash":                       {950, Hash{New: true}, place{400, 950, damaged(600)}},
-		"no hash, and less was read":    {350, Hash{New: true}, place{350, 350, damaged(650)}},
-		"no hash, and nothing was read": {-1, Hash{New: true}, place{100, -1, nil}},
-		"a hash without positions":      {950, Hash{}, place{400, 950, damaged(600)}},
-		"a new partition":               {950, Hash{Of: map[int32]Position{8: {"a", 5, "new"}}}, place{400, 950, nil}},
-		"of another topic":              {950, at("b", 900, "new"), place{400, 0, damaged(600)}},
-		"beyond the end":                {950, at("a", 1001, "new"), place{400, 950, damaged(600)}},
-		"older than half an order life": {950, at("a", 650, "old"), place{400, 950, damaged(600)}},
-		"older than an order life":      {950, at("a", 300, "old"), place{300, 950, damaged(700)}},
-		"as old, but nothing was lost":  {950, at("a", 650, "new"), place{650, 950, nil}},
-		"not in the log any more":       {950, at("a", 40, "new"), place{100, 950, []Action{Alert{Kind: Lost, Partition: 7, Commands: 60}}}},
+		"the position":                   {950, at("a", 900, "old"), place{900, 950, nil}},
+		"less is committed":              {850, at("a", 900, "old"), place{900, 850, nil}},
+		"nothing committed":              {-1, at("a", 900, "old"), place{900, -1, nil}},
+		"committed beyond the end":       {1001, at("a", 900, "old"), place{900, 0, nil}},
+		"no position":                    {950, Hash{}, place{400, 950, damaged(600)}},
+		"no position, and less was read": {350, Hash{}, place{350, 350, damaged(650)}},
+		"others alone":                   {950, Hash{Of: map[int32]Position{8: {"a", 5, "new"}}}, place{400, 950, damaged(600)}},
+		"of another topic":               {950, at("b", 900, "new"), place{400, 0, damaged(600)}},
+		"beyond the end":                 {950, at("a", 1001, "new"), place{400, 950, damaged(600)}},
+		"older than half an order life":  {950, at("a", 650, "old"), place{400, 950, damaged(600)}},
+		"older than an order life":       {950, at("a", 300, "old"), place{300, 950, damaged(700)}},
+		"as old, but nothing was lost":   {950, at("a", 650, "new"), place{650, 950, nil}},
+		"not in the log any more":        {950, at("a", 40, "new"), place{100, 950, []Action{Alert{Kind: Lost, Partition: 7, Commands: 60}}}},
 	} {
 		log.Committed = c.committed
 		got := find(7, &log, map[Master]Hash{"m": c.hash}, map[Master]Era{"m": "new"})
@@ -37,7 +35,10 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	log.Committed = 950
+	log.Committed, log.Noted = 950, false
+	if got := find(7, &log, map[Master]Hash{"m": {}}, map[Master]Era{"m": "new"}); !reflect.DeepEqual(got, place{400, 950, nil}) {
+		t.Errorf("a partition that never had a position: %+v", got)
+	}
 	got := find(7, &log, map[Master]Hash{"m": at("a", 900, "x"), "n": at("a", 800, "x")}, map[Master]Era{"m": "x", "n": "x"})
 	if got.offset != 800 {
 		t.Errorf("with two masters: %d, want the least, 800", got.offset)
@@ -64,8 +65,8 @@ func TestRewind(t *testing.T) {
 	eras, seen := map[Master]Era{"m": "new"}, map[Master]History{"m": {"new", "l"}}
 	check(Assigned{[]int32{7}}, ReadEras{1})
 	check(ErasRead{1, eras}, ReadPositions{1, eras})
-	check(PositionsRead{1, map[Master]Hash{"m": {Life: "l", Of: map[int32]Position{7: {"a", 900, "old"}}}}}, ReadLog{1, []int32{7}})
-	check(LogRead{1, map[int32]Log{7: {Topic: "a", End: 1000, Committed: 950}}}, Seek{1, 7, 900, 950, 1000})
+	check(PositionsRead{1, map[Master]Hash{"m": {Life: "l", Of: map[int32]Position{7: {"a", 900, "old"}}}}}, ReadLog{1})
+	check(LogRead{1, map[int32]Log{7: {Topic: "a", End: 1000, Committed: 950, Noted: true}}, true}, Seek{1, 7, 900, 950, 1000, true})
 	for _, c := range []struct {
 		offset  int64
 		outcome Outcome
@@ -92,11 +93,55 @@ func TestRewind(t *testing.T) {
 	}
 	check(Written{heal, Gone}, ReadEras{2})
 	check(ErasRead{2, eras}, ReadPositions{2, eras})
-	check(PositionsRead{2, map[Master]Hash{"m": {Life: "k", New: true}}}, ReadLog{2, []int32{7}})
-	check(LogRead{2, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000}}}, Alert{Damaged, "m", 7, 500}, Seek{2, 7, 500, 1000, 1000})
+	check(PositionsRead{2, map[Master]Hash{"m": {Life: "k"}}}, ReadLog{2})
+	check(LogRead{2, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000, Noted: true}}, false}, Alert{Damaged, "m", 7, 500}, Seek{2, 7, 500, 1000, 1000, true})
 	check(Tick{now.Add(1), map[Master]History{"m": {"new", "k"}}}, WritePosition{2, "m", "new", "k", 7, "a", 500, false, false})
 	check(Tick{now.Add(1), map[Master]History{"m": {"new", "j"}}}, ReadEras{3})
 	check(Cut{3}, Alert{Kind: Lost}, ReadEras{4})
+}
+
+// A damaged master is marked before anything is applied, by the first writer that finds it: also one that has
+// other partitions than those which tell.
+func TestMarksDamaged(t *testing.T) {
+	t.Parallel()
+	m, now, eras := New(), time.Unix(1_800_000_000, 0), map[Master]Era{"m": "new", "n": "x"}
+	log := LogRead{1, map[int32]Log{7: {Topic: "a", End: 10, Committed: 10}, 8: {Topic: "a", End: 10, HalfLifeBack: 5, Committed: 10}}, true}
+	hashes := map[Master]Hash{"m": {Life: "l", Of: map[int32]Position{7: {"a", 10, "old"}, 8: {"a", 4, "old"}}},
+		"n": {Life: "k", Of: map[int32]Position{7: {"a", 10, "x"}, 8: {"a", 4, "x"}}}}
+	mark := MarkDamaged{1, "m", "new", "l", 2}
+	steps := func(round uint64) []Action {
+		m.Step(now, ErasRead{round, eras})
+		m.Step(now, PositionsRead{round, hashes})
+		log.Round = round
+		return m.Step(now, log)
+	}
+	m.Step(now, Assigned{[]int32{7}})
+	if got := steps(1); !reflect.DeepEqual(got, []Action{mark}) || m.Reading() {
+		t.Fatalf("%+v", got)
+	}
+	if got := m.Step(now, Marked{mark, NotWritten}); got != nil {
+		t.Errorf("not marked: %+v", got)
+	}
+	m.Step(now, Tick{})
+	if got := steps(3); len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	mark.Round = 3
+	if got := m.Step(now, Marked{mark, Wrote}); !reflect.DeepEqual(got, []Action{ReadEras{4}}) {
+		t.Errorf("marked: %+v", got)
+	}
+	h := hashes["m"]
+	h.Damaged = true
+	hashes["m"] = h
+	if got := steps(4); !reflect.DeepEqual(got, []Action{Seek{4, 7, 10, 10, 10, false}}) || !m.Reading() {
+		t.Errorf("%+v", got)
+	}
+	log.Rebuilds = false // there is nobody who looks at the mark
+	hashes["m"] = Hash{Life: "l", Of: h.Of}
+	m.Step(now, Fenced{4, "m"})
+	if got := steps(5); !m.Reading() {
+		t.Errorf("%+v", got)
+	}
 }
 
 // A position that can't be right is replaced, also by a lower one.
@@ -153,7 +198,7 @@ func TestRenamedMasters(t *testing.T) {
 		n := m.Round()
 		m.Step(now, ErasRead{n, eras})
 		m.Step(now, PositionsRead{n, hashes})
-		return m.Step(now, LogRead{n, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000}}})
+		return m.Step(now, LogRead{n, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000, Noted: true}}, false})
 	}
 	of := func(life string, next int64, healed Era) Hash {
 		return Hash{Life: life, Of: map[int32]Position{7: {"a", next, healed}}}
@@ -165,19 +210,19 @@ func TestRenamedMasters(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	check("begin", round(map[Master]Era{"0": "x", "5": "y"}, map[Master]Hash{"0": of("l", 990, "x"), "5": of("k", 980, "y")}), Seek{1, 7, 980, 1000, 1000})
+	check("begin", round(map[Master]Era{"0": "x", "5": "y"}, map[Master]Hash{"0": of("l", 990, "x"), "5": of("k", 980, "y")}), Seek{1, 7, 980, 1000, 1000, true})
 	m.Step(now, Written{WritePosition{1, "0", "x", "l", 7, "a", 995, false, false}, Wrote})
 	now = now.Add(time.Second)
 	m.Step(now, Tick{now, map[Master]History{"1": {"x", ""}, "0": {"y", "l"}}})
-	check("moved", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "j", New: true}, "0": of("l", 995, "x")}), Seek{2, 7, 980, 1000, 1000})
+	check("moved", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "j"}, "0": of("l", 995, "x")}), Seek{2, 7, 980, 1000, 1000, true})
 	if m.Changes() != 0 {
 		t.Error("the servers are the same")
 	}
 	m.Step(now, Done{2, 7, 1000})
 	check("written", m.Step(now, Drain{}), WritePosition{2, "0", "y", "l", 7, "a", 1000, true, false}, WritePosition{2, "1", "x", "j", 7, "a", 1000, true, false})
 	m.Step(now, Fenced{2, "1"})
-	check("emptied", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "i", New: true}, "0": of("l", 1000, "y")}),
-		Alert{Damaged, "1", 7, 500}, Seek{3, 7, 500, 1000, 1000})
+	check("emptied", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "i"}, "0": of("l", 1000, "y")}),
+		Alert{Damaged, "1", 7, 500}, Seek{3, 7, 500, 1000, 1000, true})
 }
 
 // What is not answered is asked again.

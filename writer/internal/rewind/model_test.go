@@ -13,7 +13,8 @@ import (
 // newWorld returns a world with servers, writers and boards, in which nothing has happened.
 func newWorld(seed uint64, r rules) *world {
 	w := &world{rules: r, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_800_000_000, 0), place: make(map[string]int), closing: &closing{},
-		refused: make(map[int]bool), cut: make(map[int]bool)}
+		refused: make(map[int]bool), cut: make(map[int]bool), safe: make(map[int]bool)}
+	parents := make(map[uint64]began)
 	w.ledger = ledger{rows: make(map[orderKey]update), at: make(map[placeKey]update), score: make(map[memberKey]update), last: make(map[string]update)}
 	w.topic = &topic{id: w.name("topic"), committed: make(map[int32]int64), owner: make(map[int32]*writer)}
 	for range 1 + w.rand.IntN(3) {
@@ -22,13 +23,13 @@ func newWorld(seed uint64, r rules) *world {
 	for i := range 1 + w.rand.IntN(3) {
 		s := &shard{id: i}
 		for range 2 {
-			s.nodes = append(s.nodes, &node{name: w.name("node"), scripts: make(map[Era]bool), data: newData(), up: true})
+			s.nodes = append(s.nodes, &node{name: w.name("node"), scripts: make(map[Era]bool), data: newData(), up: true, parents: parents})
 		}
 		s.master = s.nodes[0]
 		s.master.become(w.newEra(), nil)
 		w.shards, w.flushed = append(w.shards, s), append(w.flushed, false)
 	}
-	for _, board := range []string{"C0", "C1", "F0", "S0", "T0", "G0"} {
+	for _, board := range []string{"C0", "C1", "F0", "S0", "T0", "G0", "L0", "L1"} {
 		w.place[board] = w.rand.IntN(len(w.shards))
 		w.closing.left = append(w.closing.left, board)
 	}
@@ -36,6 +37,7 @@ func newWorld(seed uint64, r rules) *world {
 		w.newWriter()
 	}
 	w.spawn(nil, w.runLedger)
+	w.spawn(nil, w.runMender)
 	w.spawn(nil, w.runController)
 	w.rebalance()
 	return w
@@ -43,7 +45,7 @@ func newWorld(seed uint64, r rules) *world {
 
 // command returns a random command.
 func (w *world) command() *command {
-	board := []string{"C0", "C1", "S0", "S0", "T0", "T0", "G0", "G0"}[w.rand.IntN(8)]
+	board := []string{"C0", "C1", "S0", "S0", "T0", "T0", "G0", "G0", "L0", "L1"}[w.rand.IntN(10)]
 	w.orders++
 	c := &command{id: w.orders, board: board, member: fmt.Sprint("m", w.rand.IntN(4)), op: opIncr, number: int64(1 + w.rand.IntN(9)), post: w.rand.IntN(3) > 0}
 	switch {
@@ -119,7 +121,7 @@ func (w *world) atRest() bool {
 		}
 	}
 	for _, s := range w.shards {
-		if !s.master.isPast(w.topic.id, w.ends()) {
+		if !s.master.isPast(w.topic.id, w.ends()) || s.master.data.hash.Damaged {
 			return false
 		}
 	}
@@ -167,6 +169,8 @@ var without = map[string]func(*rules){
 	"published first":        func(r *rules) { r.published = false },
 	"eras first":             func(r *rules) { r.erasFirst = false },
 	"a look at the life":     func(r *rules) { r.looksAtLife, r.only = false, &faults{flush: true} },
+	"up to what is missing":  func(r *rules) { r.gap = false },
+	"asking the ledger":      func(r *rules) { r.asks, r.only = false, &faults{flush: true, cut: true} },
 	"closing by positions":   func(r *rules) { r.positionClose = false },
 }
 

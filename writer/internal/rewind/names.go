@@ -40,7 +40,6 @@ func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]H
 					h.Of[id] = p
 				}
 			}
-			h.New = h.New && len(had) == 0
 			all[master] = h
 		}
 		if of[era] = maps.Clone(h.Of); h.Of == nil {

@@ -42,10 +42,8 @@ func has(id int32, log *Log, of Hash, era Era) (next int64, damaged, otherTopic 
 	back := max(min(log.LifeBack, log.Committed), log.Start)
 	p, ok := of.Of[id]
 	switch {
-	case of.New || len(of.Of) == 0:
-		return back, log.End > log.Start && log.Committed >= 0, false
-	case !ok: // a partition that is new, as the master knows others
-		return back, false, false
+	case !ok: // a partition that is new, if nobody has noted that it had positions
+		return back, log.Noted, false
 	case p.Topic != log.Topic:
 		return back, true, true
 	case p.Next > log.End:

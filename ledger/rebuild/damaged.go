@@ -1,0 +1,150 @@
+package rebuild
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/masters"
+	"rankcache/ledger"
+	"rankcache/wire"
+)
+
+// answerSource is a script that answers for a board, or, without one, takes the mark of a damaged master away.
+//
+//go:embed answer.lua
+var answerSource string
+
+var answerScript = redis.NewScript(answerSource)
+
+// errOver tells that a master is not damaged any more, or has another history.
+var errOver = errors.New("the master of Redis has another history than when its boards were begun to be rebuilt")
+
+// damaged is a master of Redis that may lack boards, in one history.
+type damaged struct {
+	tag       string
+	era, life string
+	since     string // the mark
+}
+
+// find returns the damaged masters. Without one its error is that of a master that does not answer.
+func (m *Mender) find(ctx context.Context) (all []damaged, err error) {
+	var mu sync.Mutex
+	err = masters.Each(ctx, m.opts.Redis, func(ctx context.Context, tag string, node redis.Cmdable) error {
+		found, err := m.look(ctx, tag, node)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && found.since != "" {
+			all = append(all, found)
+		}
+		return err
+	})
+	return all, err
+}
+
+// look asks a master; since is empty if it is not damaged.
+func (m *Mender) look(ctx context.Context, tag string, node redis.Cmdable) (d damaged, err error) {
+	var info *redis.StringCmd
+	var fields *redis.SliceCmd
+	_, err = node.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		info, fields = p.Info(ctx, "replication"), p.HMGet(ctx, m.opts.Names.AppliedKey(tag), wire.PositionsLife, wire.PositionsDamaged)
+		return nil
+	})
+	if err != nil {
+		return d, err
+	}
+	era, err := masters.Era(info.Result())
+	d = damaged{tag: tag, era: era[:min(len(era), wire.EraLen)]}
+	d.life, _ = fields.Val()[0].(string)
+	d.since, _ = fields.Val()[1].(string)
+	return d, err
+}
+
+// unchanged returns errOver if a master is not as it was.
+func (m *Mender) unchanged(ctx context.Context, d damaged) error {
+	all, err := m.find(ctx)
+	for _, now := range all {
+		if now == d {
+			return nil
+		}
+	}
+	return errors.Join(errOver, err)
+}
+
+func (m *Mender) keys(d damaged) []string {
+	n := m.opts.Names
+	return []string{n.AppliedKey(d.tag), n.WantedKey(d.tag), n.AnswersKey(d.tag)}
+}
+
+// wanted returns the boards of a master whose commands wait.
+func (m *Mender) wanted(ctx context.Context, d damaged) (boards []rankcache.BoardID, err error) {
+	names, err := m.opts.Redis.SMembers(ctx, m.opts.Names.WantedKey(d.tag)).Result()
+	for _, name := range names {
+		boards = append(boards, rankcache.BoardID(name))
+	}
+	return boards, err
+}
+
+// answer has the commands of a board go on.
+func (m *Mender) answer(ctx context.Context, d damaged, b rankcache.BoardID, answer string) error {
+	return m.call(ctx, d, string(b), answer)
+}
+
+// errHealing tells that the writers still read commands again.
+var errHealing = errors.New("the writers have not read the command topic to its end since Redis has lost boards: check that they run")
+
+// clear takes the mark of a master away, once the writers have read what they read again. Its error is errHealing before.
+func (m *Mender) clear(ctx context.Context, d damaged) error { return m.call(ctx, d) }
+
+func (m *Mender) call(ctx context.Context, d damaged, args ...any) error {
+	reply, err := answerScript.Run(ctx, m.opts.Redis, m.keys(d), append([]any{d.life, d.era}, args...)...).Int()
+	switch {
+	case err == nil && reply == 0:
+		err = errOver
+	case err == nil && reply == 2:
+		err = errHealing
+	}
+	return err
+}
+
+// isLost reports whether Redis lacks changes of a board that the ledger has.
+func (m *Mender) isLost(ctx context.Context, d damaged, k *ledger.Known) (bool, error) {
+	var meta, lease *redis.StringCmd
+	_, err := m.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		meta, lease = p.Get(ctx, m.opts.Names.MetaKey(k.Board)), p.Get(ctx, m.opts.Names.AdopterKey(k.Board))
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return false, err
+	}
+	if errors.Is(meta.Err(), redis.Nil) {
+		return true, nil
+	}
+	now, err := wire.ParseMeta(meta.Val())
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("board %s: %w", k.Board, err)
+	case now.Life >= wire.LifeClosed:
+		return false, nil
+	case now.Era == d.era: // it has begun in this era, which it may only as a whole; a rebuild that has died may hold it
+		return now.Adopting && strings.HasPrefix(lease.Val(), "rebuild:"), nil
+	}
+	return now.Seq < k.State.Seq || now.Run < k.State.Run, nil
+}
+
+// isOn reports whether a master has a board's slot.
+func (m *Mender) isOn(ctx context.Context, d damaged, b rankcache.BoardID) bool {
+	cluster, ok := m.opts.Redis.(*redis.ClusterClient)
+	if !ok {
+		return true
+	}
+	its, err := cluster.MasterForKey(ctx, m.opts.Names.MetaKey(b))
+	that, err2 := cluster.MasterForKey(ctx, m.opts.Names.AppliedKey(d.tag))
+	return err != nil || err2 != nil || its == that
+}

@@ -1,0 +1,63 @@
+package rebuild
+
+import (
+	"cmp"
+	"time"
+
+	"rankcache"
+	"rankcache/rooms"
+)
+
+// Rules are what the class of a board, or the writers' settings, say of it.
+type Rules struct {
+	// End and Expires are when the period of a board ends that Redis does not have, and when
+	// its keys do, in Unix milliseconds; 0: never.
+	End, Expires int64
+	// OrderLife and Buckets are those of a board that Redis does not have.
+	OrderLife time.Duration
+	Buckets   int
+	Trimmed   bool // only the best members are in the sorted set
+	Ties      bool // the fraction of a raw score is its tie-break
+	Form      rankcache.ScoreForm
+}
+
+// Defaults are the settings of writers for boards of which no class sets them.
+type Defaults struct {
+	BoardLife, OrderLife time.Duration
+	Buckets              int
+}
+
+// RulesOf returns the rules by which a writer would make the board now.
+func RulesOf(file *rooms.File, b rankcache.BoardID, d Defaults) Rules {
+	r := Rules{OrderLife: d.OrderLife, Buckets: d.Buckets}
+	board, class, _ := file.Board(b)
+	keep := d.BoardLife
+	if class != nil {
+		keep = cmp.Or(class.Keep, keep)
+	}
+	if keep > 0 {
+		r.Expires = time.Now().Add(keep).UnixMilli()
+	}
+	if class == nil {
+		return r
+	}
+	r.OrderLife, r.Trimmed, r.Ties, r.Form = cmp.Or(class.Orders, d.OrderLife), class.Trim > 0, class.Ties != rooms.TiesMember, class.Form
+	if end := board.Period.End; board.Period.Tag != "" {
+		r.End, r.Expires = end.UnixMilli(), end.Add(class.Keep).UnixMilli()
+	}
+	return r
+}
+
+// lives reports whether a board of a class with a ledger, whose last change was at a time in Unix milliseconds,
+// has not expired.
+func lives(file *rooms.File, b rankcache.BoardID, at int64) bool {
+	board, class, _ := file.Board(b)
+	if class == nil || !class.Ledger {
+		return false
+	}
+	from := time.UnixMilli(at)
+	if board.Period.Tag != "" {
+		from = board.Period.End
+	}
+	return board.Period.Tag == "" && class.Keep == 0 || time.Now().Before(from.Add(class.Keep))
+}

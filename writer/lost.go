@@ -1,0 +1,195 @@
+package writer
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/masters"
+	"rankcache/wire"
+	"rankcache/writer/internal/rewind"
+)
+
+//go:embed ask.lua
+var askSource string
+
+var askScript = redis.NewScript(askSource)
+
+var (
+	// errLost tells that commands of a board wait, as Redis may have lost it.
+	errLost = errors.New("Redis may have lost the board: its commands wait until rankcache ledger has rebuilt it (check that it runs with --rebuild-lost)")
+	// errNotJudged tells that a board can't begin, as it is not known what Redis has lost.
+	errNotJudged = errors.New("it is not known yet whether Redis has lost boards: the positions of the command topic are being read")
+)
+
+// Which boards prepare.lua may begin: those that are not there, and those of an earlier era. Of others it answers 'b'.
+const (
+	beginAny   = ""
+	beginThere = "there" // in this era, if it has them
+	beginNone  = "none"
+)
+
+// asksLedger reports whether the ledger may have the board if Redis does not.
+func (r *rules) asksLedger() bool { return r.kind != nil && r.kind.Ledger }
+
+// begins returns which boards of a class with a ledger may begin without a question.
+func (of *round) begins() string {
+	if of.sawDamage() {
+		return beginNone
+	}
+	return beginThere
+}
+
+// sawDamage reports whether a master was damaged when the round began.
+func (of *round) sawDamage() bool {
+	for _, h := range of.hashes {
+		if h.Damaged {
+			return true
+		}
+	}
+	return false
+}
+
+// lostBoards are those that wait for the ledger. It is safe for concurrent use.
+type lostBoards struct {
+	mu    sync.Mutex // nothing is called under it
+	round *round     // in which they were asked for
+	on    map[rankcache.BoardID]string
+}
+
+// note has a board of a master wait, or not any more.
+func (l *lostBoards) note(of *round, b rankcache.BoardID, tag string, waits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.round != of {
+		l.round, l.on = of, make(map[rankcache.BoardID]string)
+	}
+	if delete(l.on, b); waits {
+		l.on[b] = tag
+	}
+}
+
+// among returns those of the jobs' boards that wait, by master.
+func (l *lostBoards) among(of *round, jobs []*job) map[string][]rankcache.BoardID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.round != of || len(l.on) == 0 {
+		return nil
+	}
+	found, seen := make(map[string][]rankcache.BoardID), make(map[rankcache.BoardID]bool)
+	for _, j := range jobs {
+		if tag, ok := l.on[j.Board]; ok && !seen[j.Board] {
+			seen[j.Board] = true
+			found[tag] = append(found[tag], j.Board)
+		}
+	}
+	return found
+}
+
+func (l *lostBoards) count(of *round) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.round != of {
+		return 0
+	}
+	return len(l.on)
+}
+
+// present returns the present round.
+func (a *adopter) present() *round {
+	if a.judged == nil {
+		return noRewinds
+	}
+	return a.judged.Load()
+}
+
+// mayBegin returns nil if a board that Redis does not have may begin there: after Redis was found not to have
+// it the hash of positions is the one that was judged, so nothing was lost meanwhile; and its master is not damaged, or the
+// ledger has answered. Else the error is errLost, a [*Refusal], or one of Redis.
+func (a *adopter) mayBegin(ctx context.Context, b rankcache.BoardID, now *round) error {
+	tag, err := masters.Of(ctx, a.client, a.names.MetaKey(b))
+	if err != nil {
+		return err
+	}
+	return a.ask(ctx, now, tag, b)[0]
+}
+
+// ask asks for boards of one master, and notes which wait. It returns an error for each.
+func (a *adopter) ask(ctx context.Context, now *round, tag string, boards ...rankcache.BoardID) []error {
+	args := []any{now.hashes[rewind.Master(tag)].Life}
+	for _, b := range boards {
+		args = append(args, string(b))
+	}
+	reply, err := askScript.Run(ctx, a.client, []string{a.names.AppliedKey(tag), a.names.WantedKey(tag), a.names.AnswersKey(tag)}, args...).Result()
+	answers, isList := reply.([]any)
+	switch {
+	case err == nil && reply == "gone":
+		err = errNotJudged
+	case err == nil && reply != "whole" && (!isList || len(answers) != len(boards)):
+		err = badReply(fmt.Sprint(reply))
+	}
+	errs := make([]error, len(boards))
+	for i, b := range boards {
+		if errs[i] = err; err == nil && isList {
+			errs[i] = answered(answers[i])
+		}
+		a.lost.note(now, b, tag, errors.Is(errs[i], errLost))
+	}
+	return errs
+}
+
+// answered returns what an answer of the ledger means.
+func answered(answer any) error {
+	switch answer {
+	case "?":
+		return errLost
+	case wire.AnswerEnded:
+		return refusals["ended"]
+	}
+	return nil
+}
+
+// await marks the jobs of boards that still wait, after one question for all of them on a master.
+func (a *adopter) await(ctx context.Context, jobs []*job) {
+	for _, j := range jobs {
+		j.waits = false
+	}
+	now, waits := a.present(), make(map[rankcache.BoardID]bool)
+	for tag, boards := range a.lost.among(now, jobs) {
+		for part := range slices.Chunk(boards, maxBatch) {
+			for i, err := range a.ask(ctx, now, tag, part...) {
+				waits[part[i]] = errors.Is(err, errLost)
+			}
+		}
+	}
+	for _, j := range jobs {
+		j.waits = !j.done && waits[j.Board]
+	}
+}
+
+// mayBeLost reports whether a board that has no record of an order id may get one from the ledger.
+func (a *adopter) mayBeLost(ctx context.Context, j *job) (bool, error) {
+	now := a.present()
+	if !j.rules.asksLedger() || !now.sawDamage() {
+		return false, nil
+	}
+	err := a.mayBegin(ctx, j.Board, now)
+	if errors.Is(err, errLost) {
+		return true, nil
+	}
+	if asRefusal(err) != nil {
+		err = nil
+	}
+	return false, err
+}
+
+// markDamaged marks a master, so that boards that begin there are asked for.
+func (p positions) markDamaged(ctx context.Context, a rewind.MarkDamaged) (rewind.Answer, error) {
+	return answerOf(positionsScript.Run(ctx, p.client, p.keys(a.Master), string(a.Era), a.Life, wire.PositionsDamaged, fmt.Sprint(p.now().UnixMilli(), " ", a.Partitions)).Text())
+}
