@@ -22,7 +22,7 @@ func TestWholeAnswer(t *testing.T) {
 		all := []rankcache.Answer{page(b, 0, 3000, rankcache.Descending), page(b, 0, 3000, rankcache.Ascending)}
 		for range 300 {
 			q := rankcache.Query{Order: rankcache.Direction(r.IntN(2)), Start: r.IntN(700), Limit: r.IntN(60),
-				Members: []string{g.id()}, Around: max(2*r.IntN(40)-1, 0), Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
+				Members: []string{g.id()}, Around: max(2*r.IntN(40)-1, 0), Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(4))}
 			got := ask(b, q)
 			if diff := gocmp.Diff(pieceByPiece(b, &q, all[q.Order]), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(got, "Kept")); diff != "" || (got.Kept != nil) != (q.Limit == 0 || q.Covers(len(topOf(b).Entries), got.Members)) {
 				t.Fatalf("%+v (-want +got):\n%s", q, diff)
@@ -108,7 +108,7 @@ func TestSeveralMembers(t *testing.T) {
 	b.Apply(g.batch(2000, true))
 	b.Publish()
 	for range 300 {
-		q := rankcache.Query{Order: rankcache.Direction(r.IntN(2)), Around: r.IntN(2) * 5, Mode: rankcache.RankMode(r.IntN(3)), Percentile: true, Form: rankcache.ScoreForm(r.IntN(2))}
+		q := rankcache.Query{Order: rankcache.Direction(r.IntN(2)), Around: r.IntN(2) * 5, Mode: rankcache.RankMode(r.IntN(3)), Percentile: true, Form: rankcache.ScoreForm(r.IntN(4))}
 		for range 1 + r.IntN(40) {
 			q.Members = append(q.Members, g.id())
 		}

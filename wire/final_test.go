@@ -30,6 +30,13 @@ func TestGoldenFinal(t *testing.T) {
 			t.Errorf("%v, wrote\n%s, want %s", err, got, want)
 		}
 	}
+	// Where the lowest score is the best the raw one is the negative.
+	f.Form |= rankcache.ScoreLowest
+	f.Top = []rankcache.Entry{{Member: "a", Score: -41.5}, {Member: "b", Score: -50}, {Member: "c", Score: 0.5}}
+	got, err = EncodeFinal(&f)
+	if want := `{"rank":1,"member":"a","score":42,"raw":-41.5},{"rank":2,"member":"b","score":50,"raw":-50},{"rank":3,"member":"c","score":0,"raw":0.5}`; err != nil || !bytes.Contains(got, []byte(want)) {
+		t.Errorf("%v, wrote\n%s, want %s", err, got, want)
+	}
 	f.Top[0].Score = math.Inf(1)
 	if got, err := EncodeFinal(&f); err == nil {
 		t.Errorf("wrote %s", got)

@@ -302,6 +302,17 @@ func TestFileOfScoresThatNoIntegerHolds(t *testing.T) {
 	}
 }
 
+// Where the lowest score is the best the file has it as it is meant, and the negative beside it.
+func TestFileOfLowestScores(t *testing.T) {
+	f := &wire.Final{Board: "b", Form: rankcache.ScoreInteger | rankcache.ScoreLowest}
+	data, err := encode(f, []rankcache.Entry{{Member: "a", Score: -72499.5}, {Member: "b", Score: -72500}})
+	must(t, err)
+	got, err := parquet.Read[finalFileRow[int64]](bytes.NewReader(data), int64(len(data)))
+	if want := []finalFileRow[int64]{{1, "a", 72500, -72499.5}, {2, "b", 72500, -72500}}; err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", err, got, want)
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
