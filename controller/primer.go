@@ -34,7 +34,6 @@ type primer struct {
 	limit *rate.Limiter
 	sent  []*rollingBoard // whose primes Kafka has, and which are not marked yet
 	next  []kafka.Offset  // behind their primes
-	topic string          // id of the topic that these are of
 	mark  time.Time       // when they are to be marked
 }
 

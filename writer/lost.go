@@ -23,7 +23,7 @@ var askScript = redis.NewScript(askSource)
 
 var (
 	// errLost tells that commands of a board wait, as Redis may have lost it.
-	errLost = errors.New("Redis may have lost the board: its commands wait until rankcache ledger has rebuilt it (check that it runs with --rebuild-lost)")
+	errLost = errors.New("the board may be lost: its commands wait until rankcache ledger has rebuilt it (check that it runs with --rebuild-lost)")
 	// errNotJudged tells that a board can't begin, as it is not known what Redis has lost.
 	errNotJudged = errors.New("it is not known yet whether Redis has lost boards: the positions of the command topic are being read")
 )

@@ -99,7 +99,7 @@ func TestFinalsOnTheDataPort(t *testing.T) {
 	}
 	client := redis.NewClient(&redis.Options{Addr: s.Addr("resp"), Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { client.Close() })
-	if rows, err := client.ZRevRange(context.Background(), name+":7:20200101", 0, 9).Result(); err != nil || !slices.Equal(rows, []string{}) {
+	if rows, err := client.ZRangeArgs(context.Background(), redis.ZRangeArgs{Key: name + ":7:20200101", Start: 0, Stop: 9, Rev: true}).Result(); err != nil || !slices.Equal(rows, []string{}) {
 		t.Errorf("RESP: %v, %v: want what Redis has", rows, err)
 	}
 	l.Signal(syscall.SIGTERM)
