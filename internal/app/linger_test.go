@@ -58,6 +58,9 @@ func TestLinger(t *testing.T) {
 	must(t, err)
 	s.background(other.Run)
 	for tag, p := range r.periods {
+		if len(p.pages) == 1 && p.pages[0].Period.Tag != "" { // nobody has played: Redis has no such board
+			continue
+		}
 		testkit.Eventually(t, time.Minute, func() error {
 			page, err := readClass(http.DefaultClient, fmt.Sprintf("http://%s/v1/classes/gift/top?zone=7&limit=50&at=%s", other.Addr("data"), tag))
 			if err == nil && (page.Source != "local" || page.Locked != "closed") {
