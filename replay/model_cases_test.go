@@ -57,7 +57,7 @@ func TestModelNewRunOfTheSameState(t *testing.T) {
 			w.changes(3) // from n+1 on the updates are of the new run
 			w.run(4 * time.Second)
 			w.redis.failOver(0)
-			w.redis.turn(time.Now()) // Redis tells the new run at n
+			w.redis.turnNow() // Redis tells the new run at n
 			w.run(4 * time.Second)
 			w.wantRun()
 			w.changes(3)
@@ -76,8 +76,8 @@ func TestModelNewRunOfTheSameState(t *testing.T) {
 
 // wantRun checks that the open board has the run of Redis.
 func (w *modelEnv) wantRun() {
-	if got := w.side.boards.board.State(); got != w.redis.now.state {
-		w.fail("the board is at %v, Redis at %v", got, w.redis.now.state)
+	if got, want := w.side.boards.board.State(), w.redis.state(); got != want {
+		w.fail("the board is at %v, Redis at %v", got, want)
 	}
 }
 

@@ -222,6 +222,20 @@ func (r *modelRedis) turn(at time.Time) {
 	r.put(c)
 }
 
+// turnNow gives the board a new run, without a change.
+func (r *modelRedis) turnNow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(time.Now())
+}
+
+// state returns that of the board.
+func (r *modelRedis) state() rankcache.State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now.state
+}
+
 // work is what writers do from time to time beside changes.
 func (r *modelRedis) work() {
 	r.mu.Lock()
