@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -87,6 +88,19 @@ func (f *failover) die(old *servers.Redis) {
 	testkit.Eventually(f, time.Minute, func() error { _, err := f.sentinel.Master(f.Context()); return err })
 }
 
+// awaitPositions waits until a replica has a position of the command topic.
+func (f *failover) awaitPositions() {
+	f.Helper()
+	testkit.Eventually(f, time.Minute, func() error {
+		for _, key := range f.client.Keys(f.Context(), "rankcache:applied:*").Val() {
+			if position := f.client.HGet(f.Context(), key, "0").Val(); position != "" && !strings.HasSuffix(position, " -") {
+				return f.client.Do(f.Context(), "WAIT", 1, 0).Err()
+			}
+		}
+		return errors.New("there is no position")
+	})
+}
+
 // count returns the rows of rank_lost of a condition.
 func (f *failover) count(where string) (n int) {
 	f.Helper()
@@ -130,6 +144,7 @@ func (f *failover) losesNothing() {
 		})
 	}
 	sidecar.WaitReady(time.Minute)
+	f.awaitPositions() // else the new master counts as damaged, and the ledger rebuilds the board
 	old, err := f.sentinel.Master(t.Context())
 	must(t, err)
 	must(t, f.sentinel.CutReplicas(t.Context(), old))
