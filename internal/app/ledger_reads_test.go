@@ -30,8 +30,8 @@ func TestLedgerAnswersWhileRedisIsAway(t *testing.T) {
 		d.give(t, b, 3)
 	}
 	url := testkit.Database(t, "postgres")
-	l := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--serve-reads", "--database", url, "--topic-ledger", topic, "--ledger-group", topic}, d.common...)...)
 	paid := closedBoard(t, url)
+	l := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--serve-reads", "--database", url, "--topic-ledger", topic, "--ledger-group", topic}, d.common...)...)
 	s := d.serve(t, "--redis-timeout", "200ms", "--hot-stale", "3s", "--ledger-url", l.URL("http", ""))
 	s.WaitReady(time.Minute)
 	d.until(s, d.star, "the local copy", fromLocal)
