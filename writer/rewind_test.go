@@ -39,11 +39,12 @@ func (a *address) client(t testing.TB) *redis.Client {
 	return client
 }
 
-// durableFixture is a writer of classes gift, which is durable, and plain, which is not.
+// durableFixture is a writer of classes gift and laps, which are durable, and plain, which is not.
 type durableFixture struct {
 	*fixture
 	at    address
 	zone  string
+	class string // of the posts: gift, or laps
 	posts int
 	want  map[string]float64
 }
@@ -54,16 +55,22 @@ func newDurable(t *testing.T, r *servers.Redis, kafkaAddr string) *durableFixtur
 classes:
   - {name: gift, board: "gift:{zone}", period: none, ops: [incr], durable: true}
   - {name: plain, board: "plain:{zone}", period: none, ops: [incr]}
+  - {name: laps, board: "laps:{zone}", period: none, order: asc, ops: [best], durable: true}
 `))
 	must(t, err)
-	d := &durableFixture{want: make(map[string]float64)}
+	d := &durableFixture{class: "gift", want: make(map[string]float64)}
 	d.at.moveTo(r)
 	d.fixture = newFixture(t, kafkaAddr, func(o *Options) {
 		o.Redis, o.Tiers, o.OrderBuckets = d.at.client(t), tiers{all: rooms.ModeSuperHot, file: file}, 1
 	})
 	d.zone = d.fixture.zone()
-	d.board = rankcache.BoardID("gift:" + d.zone)
+	d.choose("gift")
 	return d
+}
+
+// choose sets the class of the posts.
+func (d *durableFixture) choose(class string) {
+	d.class, d.board = class, rankcache.BoardID(class+":"+d.zone)
 }
 
 // hash is the key of the positions.
@@ -73,18 +80,34 @@ func (d *durableFixture) hash() string {
 }
 
 func (d *durableFixture) gift(class string, n int) string {
+	if class == "laps" {
+		return fmt.Sprintf(`{"order":"o%d","class":%q,"dims":{"zone":%q},"member":"m%d","op":"best","score":%v,"at":%d}`, n, class, d.zone, n%5, lapOf(n), d.fixture.at)
+	}
 	return fmt.Sprintf(`{"order":"o%d","class":%q,"dims":{"zone":%q},"member":"m%d","op":"incr","delta":%d,"at":%d}`, n, class, d.zone, n%5, 1+n%7, d.fixture.at)
 }
 
-// post posts n increments, which are acknowledged.
+// lapOf is the time of post n: mostly better than those before, and sometimes not.
+func lapOf(n int) float64 { return float64(200 - n - n%4*9) }
+
+// expect has the posts' oracle take post n.
+func (d *durableFixture) expect(n int) {
+	member := fmt.Sprint("m", n%5)
+	if d.class != "laps" {
+		d.want[member] += float64(1 + n%7)
+	} else if old, ok := d.want[member]; !ok || -lapOf(n) > old {
+		d.want[member] = -lapOf(n)
+	}
+}
+
+// post posts n changes, which are acknowledged.
 func (d *durableFixture) post(t *testing.T, n int) {
 	t.Helper()
 	for range n {
-		status, answer := d.fixture.post(t, d.gift("gift", d.posts))
+		status, answer := d.fixture.post(t, d.gift(d.class, d.posts))
 		if status != 200 {
 			t.Fatal(status, answer)
 		}
-		d.want[fmt.Sprint("m", d.posts%5)] += float64(1 + d.posts%7)
+		d.expect(d.posts)
 		d.posts++
 	}
 }
@@ -148,7 +171,7 @@ func (d *durableFixture) positions(t *testing.T) rewind.Hash {
 func (d *durableFixture) checkOnce(t *testing.T) {
 	t.Helper()
 	for n := range d.posts {
-		status, answer := d.fixture.post(t, d.gift("gift", n))
+		status, answer := d.fixture.post(t, d.gift(d.class, n))
 		if status != 200 || !strings.Contains(answer, `"duplicate":true`) {
 			t.Fatal(status, answer)
 		}
@@ -186,10 +209,19 @@ func (d *durableFixture) cut(t *testing.T, replica *servers.Redis) {
 // A master dies with changes that its replica never got. They were acknowledged and are in the log, so
 // the new master gets them again.
 func TestFailoverLosesNothing(t *testing.T) {
-	t.Parallel()
+	for _, class := range []string{"gift", "laps"} {
+		t.Run(class, func(t *testing.T) {
+			t.Parallel()
+			failoverLosesNothing(t, class)
+		})
+	}
+}
+
+func failoverLosesNothing(t *testing.T, class string) {
 	master := testkit.StartRedis(t, servers.RedisOptions{})
 	replica := replicaOf(t, master)
 	d := newDurable(t, master, testkit.Kafka(t))
+	d.choose(class)
 	d.run(t)
 	d.post(t, 30)
 	d.cut(t, replica)
