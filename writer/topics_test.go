@@ -176,8 +176,8 @@ func TestTopicOfAClass(t *testing.T) {
 	for after, want := range map[time.Duration]int{kind.Grace: 1, kind.Grace + 30*time.Second: 1, kind.Grace + 30*time.Second + time.Millisecond: 0} {
 		now := board.Period.End.Add(after)
 		named := (&rooms.File{Rules: file.ClassBoards(now)}).Resolve(nil)
-		h.applier.now = func() time.Time { return now }
-		p := &processor{opts: Options{Names: h.opts.Names, Tiers: tiers{all: named.Mode(board.ID, ""), file: file}}, applier: h.applier}
+		p := &processor{opts: Options{Names: h.opts.Names, Tiers: tiers{all: named.Mode(board.ID, ""), file: file}},
+			applier: &applier{adopter: &adopter{now: func() time.Time { return now }}}}
 		equal(t, fmt.Sprintf("published %v after the end", after), len(p.appendUpdate(nil, job)), want)
 	}
 }
