@@ -350,6 +350,10 @@ func TestRollingBoardThatLacksChanges(t *testing.T) {
 	must(t, w.client.Del(t.Context(), w.client.Keys(t.Context(), "*"+string(next.ID)+"*").Val()...).Err())
 	w.gift(t, w.now, false)
 	equal(t, "deleted", []string{first(b.ID), first(next.ID)}, []string{"", ""})
+	// As one that was rebuilt, which has its primes and no record of them, it takes none.
+	if refused := w.take(t, string(wire.Prime(next.ID, next.Period.Tag, "a", 5, 1))); len(refused) != 1 || refused[0].topic != w.opts.Names.Refused {
+		t.Errorf("a prime of a board that is not whole: %v, want it refused", refused)
+	}
 	w.now = next.Period.Start.Add(time.Hour)
 	w.gift(t, w.now, false)
 	after, err := next.Next()
