@@ -101,7 +101,7 @@ func (in *intake) ofRun(batch []wire.Update, visible bool) []wire.Update {
 // board goes on from the same state in a new run. Its sum decides when it is applied.
 func (in *intake) follows(u *wire.Update) bool {
 	own := in.board.State()
-	if sum, known := in.board.SumAt(in.run, u.Seq); known && sum == u.Sum {
+	if sum, known := in.board.SumAt(in.run, u.Seq); known && sum == u.Sum && sum != 0 { // empty boards have the same
 		return u.HasSum
 	}
 	return in.run != 0 && own.HasSum && u.HasSum && u.Seq > own.Seq
