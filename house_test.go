@@ -24,7 +24,7 @@ var (
 
 	// leaves import at most the root and the leaves before them. Any package may import
 	// them, except that those below a folder's internal are for that folder.
-	leaves = []string{"rankcache/internal/metric", "rankcache/internal/tick", "rankcache/internal/retry", "rankcache/internal/httpserve", "rankcache/internal/health", "rankcache/internal/lease", "rankcache/internal/redisclock", "rankcache/internal/masters", "rankcache/internal/kafka", "rankcache/sidecar/internal/conn", "rankcache/proto/rankcache/v1"}
+	leaves = []string{"rankcache/internal/metric", "rankcache/internal/tick", "rankcache/internal/retry", "rankcache/internal/httpserve", "rankcache/internal/health", "rankcache/internal/lease", "rankcache/internal/redisclock", "rankcache/internal/masters", "rankcache/internal/kafka", "rankcache/internal/objects", "rankcache/sidecar/internal/conn", "rankcache/proto/rankcache/v1"}
 
 	// peers import the ground floor and the leaves. A package below one also
 	// imports its own parents and what is below the folder's internal, never another peer.

@@ -17,6 +17,7 @@ import (
 	"rankcache/internal/doctor"
 	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/objects"
 	"rankcache/internal/roomsync"
 	"rankcache/ledger"
 	"rankcache/ledger/final"
@@ -177,12 +178,15 @@ func (o *ControllerOptions) finalizer(boards *origin.Origin, books *ledger.Store
 	if url == "" {
 		return nil, nil
 	}
-	files, err := final.OpenFiles(url)
+	files, err := objects.Open(url)
 	if err != nil {
 		return nil, cli.Usagef("--finals: %w", err)
 	}
 	if books == nil {
 		return nil, cli.Usagef("--finals needs --database, of the ledger")
+	}
+	if warning := files.Warning(); warning != "" {
+		log.Warn(warning, "setting", "--finals")
 	}
 	return final.New(final.Options{Origin: boards, Store: books, Files: files, Rooms: rooms.File, Log: log, Registerer: reg}), nil
 }

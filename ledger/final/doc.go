@@ -4,6 +4,6 @@
 //
 // The path of a board: [Finalizer.Final] (final.go) reads all of it from Redis and compares
 // it with the ledger (compare.go), writes the file (parquet.go) to a folder or a bucket
-// (files.go), saves the final in SQL and returns the record of the topic of finals, which
+// ([Files]), saves the final in SQL and returns the record of the topic of finals, which
 // the controller publishes.
 package final

@@ -28,6 +28,13 @@ type Origin interface {
 	Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
 }
 
+// Files keeps files for good.
+type Files interface {
+	// Put writes a whole file, or nothing, and returns its URL. A file of that name is
+	// replaced.
+	Put(ctx context.Context, name string, data []byte) (fileURL string, err error)
+}
+
 // Options configure a [Finalizer]. All are required, except Log and Registerer.
 type Options struct {
 	Origin     Origin

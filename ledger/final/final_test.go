@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"strconv"
@@ -13,13 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/parquet-go/parquet-go"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/objects"
 	"rankcache/internal/testkit"
 	"rankcache/ledger"
 	"rankcache/origin"
@@ -75,8 +73,14 @@ func (f *fixture) change(t *testing.T, member string, score float64, lags bool) 
 
 func both(t *testing.T, test func(*testing.T, *fixture)) {
 	for _, kind := range testkit.SQLKinds {
-		t.Run(kind, func(t *testing.T) { test(t, newFixture(t, kind, folder(t.TempDir()))) })
+		t.Run(kind, func(t *testing.T) { test(t, newFixture(t, kind, openFolder(t))) })
 	}
+}
+
+func openFolder(t *testing.T) Files {
+	files, err := objects.Open("file://" + t.TempDir())
+	must(t, err)
+	return files
 }
 
 // finalFileRow is a row of a class whose scores are S.
@@ -228,44 +232,6 @@ func TestNoFinalWithoutProof(t *testing.T) {
 			t.Errorf("final: %v", err)
 		}
 	})
-}
-
-// A bucket keeps what a folder keeps.
-func TestBucket(t *testing.T) {
-	s3 := s3mem.New()
-	server := httptest.NewServer(gofakes3.New(s3).Server())
-	t.Cleanup(server.Close)
-	must(t, s3.CreateBucket("finals"))
-	files, err := OpenFiles(strings.Replace(server.URL, "http://", "s3://key:hush@", 1) + "/finals/of/us?tls=false&region=eu-1")
-	must(t, err)
-	for range 2 { // the second replaces the first
-		at, err := files.Put(t.Context(), "paid/1/a-1.parquet", []byte("data"))
-		must(t, err)
-		if at != "s3://finals/of/us/paid/1/a-1.parquet" {
-			t.Errorf("URL %s", at)
-		}
-	}
-	object, err := s3.GetObject("finals", "of/us/paid/1/a-1.parquet", nil)
-	must(t, err)
-	defer object.Contents.Close()
-	var got bytes.Buffer
-	_, err = got.ReadFrom(object.Contents)
-	must(t, err)
-	if got.String() != "data" {
-		t.Errorf("the bucket has %q", got.String())
-	}
-	must(t, s3.ForceDeleteBucket("finals"))
-	if _, err := files.Put(t.Context(), "b", nil); err == nil || strings.Contains(err.Error(), "hush") {
-		t.Errorf("without the bucket: %v", err)
-	}
-}
-
-func TestOpenFilesRefuses(t *testing.T) {
-	for _, raw := range []string{"", "folder", "file:folder", "file://host/folder", "s3://key:hush@host", "s3:///bucket", "s3://key:hush@ho st/b", "http://hush/b", "s3://key:hush@host:x/b", "s3://k:hu%zzsh@h/b"} {
-		if _, err := OpenFiles(raw); err == nil || strings.Contains(err.Error(), "hu") {
-			t.Errorf("%s: %v", raw, err)
-		}
-	}
 }
 
 // A file of several groups is read by another program's reader.

@@ -1,0 +1,105 @@
+// Package objects keeps files by name in a folder, such as a shared volume, or in a bucket of
+// anything that speaks S3. An object is replaced as a whole: who reads it has the one before or
+// the new one.
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Store is a folder or a bucket. Its methods may be called concurrently, and connect with each
+// call. Names are parts joined by "/". Errors wrap [fs.ErrNotExist] for an object that is not there,
+// and [fs.ErrPermission] where the user is refused; none has the URL, which is a secret.
+type Store struct {
+	backend
+	plain string // the host to which secrets and objects go unencrypted; "" for none
+}
+
+type backend interface {
+	put(ctx context.Context, name string, data []byte) (objectURL string, err error)
+	get(ctx context.Context, name string) (body io.ReadCloser, size int64, err error)
+	remove(ctx context.Context, folder string) error
+}
+
+// Open returns the folder or bucket of a URL: file:///folder, or
+// s3://key:secret@host:port/bucket/prefix, with the options region=… and tls=false as
+// query. It connects to nothing. No error holds the URL, which is a secret.
+func Open(rawURL string) (*Store, error) {
+	u, err := url.Parse(rawURL)
+	switch {
+	case err != nil:
+		return nil, errors.New("not a URL: want file:///folder or s3://key:secret@host:port/bucket/prefix, special signs of the secret as %XX")
+	case slices.Contains(strings.Split(u.Path, "/"), ".."):
+		return nil, errors.New(`the path of the URL has "..": write the folder or prefix itself`)
+	case u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
+		return &Store{backend: folder(u.Path)}, nil
+	case u.Scheme == "s3" && u.Host != "":
+		return openBucket(u)
+	}
+	return nil, errors.New("want file:///folder or s3://key:secret@host:port/bucket/prefix")
+}
+
+// Warning returns what to tell the operator about the URL; "" for nothing.
+func (s *Store) Warning() string {
+	if s.plain == "" {
+		return ""
+	}
+	return "objects and the signature of each request are sent to " + s.plain + " unencrypted: leave out tls=false"
+}
+
+// isPublic reports whether a host is beyond a cluster, as far as its name tells.
+func isPublic(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return !ip.IsPrivate() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast()
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	inside := func(ending string) bool { return strings.HasSuffix(host, ending) }
+	return strings.Contains(host, ".") && !slices.ContainsFunc([]string{".svc", ".local", ".internal", ".localhost"}, inside)
+}
+
+var errName = errors.New(`want parts without "." and ".." joined by "/"`)
+
+// checkName refuses names that lead out of the store.
+func checkName(name string) error {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." || strings.ContainsAny(part, "\\\x00") {
+			return fmt.Errorf("object %q: %w", name, errName)
+		}
+	}
+	return nil
+}
+
+// Put writes a whole object, or nothing, and returns its URL. An object of that name is
+// replaced.
+func (s *Store) Put(ctx context.Context, name string, data []byte) (objectURL string, err error) {
+	if err := checkName(name); err != nil {
+		return "", err
+	}
+	return s.put(ctx, name, data)
+}
+
+// Get returns an object, which the caller closes, and its size in bytes; -1 if the server does
+// not tell. ctx ends reading, too.
+func (s *Store) Get(ctx context.Context, name string) (body io.ReadCloser, size int64, err error) {
+	if err := checkName(name); err != nil {
+		return nil, 0, err
+	}
+	return s.get(ctx, name)
+}
+
+// RemoveBelow deletes all objects whose names begin with that of the folder and "/". None there is
+// no error.
+func (s *Store) RemoveBelow(ctx context.Context, folder string) error {
+	if err := checkName(folder); err != nil {
+		return err
+	}
+	return s.remove(ctx, folder)
+}
