@@ -59,7 +59,10 @@ func (l leading) extend(ctx context.Context, e ended) error {
 		return err
 	}
 	names := l.opts.Names
-	keys := []string{names.MetaKey(e.board), names.BoardKey(e.board), names.GuardKey(e.board), names.ScoresKey(e.board)}
+	keys := []string{names.MetaKey(e.board), names.BoardKey(e.board)}
+	for _, c := range wire.Companions() {
+		keys = append(keys, names.CompanionKey(e.board, c))
+	}
 	for i := range int(meta.Buckets) {
 		keys = append(keys, names.OrdersKey(e.board, 0, i), names.OrdersKey(e.board, 1, i))
 	}

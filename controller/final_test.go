@@ -66,7 +66,7 @@ func TestBoardWithoutFinalIsKept(t *testing.T) {
 	f := finalFixture(t, &finalizer{fails: 100})
 	b := f.board(t, "paid", time.Now().Add(-48*time.Hour), wire.LifeOpen)
 	meta, n := f.meta(t, b), f.opts.Names
-	keys := []string{n.BoardKey(b), n.OrdersKey(b, 0, 0), n.OrdersKey(b, 1, 3), n.ScoresKey(b)}
+	keys := []string{n.BoardKey(b), n.OrdersKey(b, 0, 0), n.OrdersKey(b, 1, 3), n.CompanionKey(b, wire.Scores)}
 	for _, key := range keys {
 		must(t, f.redis.Set(t.Context(), key, "", time.Hour).Err())
 	}

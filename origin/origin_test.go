@@ -178,12 +178,12 @@ func TestStandings(t *testing.T) {
 func TestScores(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)
-	must(t, b.client.HSet(t.Context(), b.names().ScoresKey(b.id), "a", 7.5, "out", "0.10000000000000001", "zero", "-0", "", "").Err())
+	must(t, b.client.HSet(t.Context(), b.names().CompanionKey(b.id, wire.Scores), "a", 7.5, "out", "0.10000000000000001", "zero", "-0", "", "").Err())
 	a := b.ask(rankcache.Query{Trimmed: true, Members: []string{"out", "missing", "a", "zero"}})
 	must(t, a.Err)
 	equal(t, "scores", standingsOf(a.Own), []rankcache.Standing{{Member: "out", Score: 0.1, Trimmed: true}, {Member: "missing"}, {Member: "a", Score: 7.5, Trimmed: true}, {Member: "zero", Trimmed: true}})
 	equal(t, "stamp", []any{a.Seq, a.Members}, []any{uint64(917), 5})
-	must(t, b.client.HSet(t.Context(), b.names().ScoresKey(b.id), "bad", "inf").Err())
+	must(t, b.client.HSet(t.Context(), b.names().CompanionKey(b.id, wire.Scores), "bad", "inf").Err())
 	if a := b.ask(rankcache.Query{Trimmed: true, Members: []string{"out", "bad"}}); a.Err == nil {
 		t.Error("an infinite score is answered")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // MaxAround is the most neighbours on each side of a member.
@@ -96,7 +97,7 @@ func (r reader) readStandings(ctx context.Context, q *rankcache.Query, a *rankca
 func (r reader) readTrimmed(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
 	err := r.call(ctx, "scores", func(ctx context.Context) error {
 		var scores *redis.SliceCmd
-		key := r.names.ScoresKey(q.Board)
+		key := r.names.CompanionKey(q.Board, wire.Scores)
 		stamp, err := r.transaction(ctx, q.Board, func(p redis.Pipeliner) { scores = p.HMGet(ctx, key, q.Members...) })
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ type Size struct {
 	Meta  *wire.Meta
 	// The other fields are set by [Origin.Measure].
 
-	Bytes int64 // of the sorted set, as Redis estimates them; 0: it does not tell
+	Bytes int64 // of the sorted set and its companions, as Redis estimates them; 0: it does not tell
 	// Orders counts the kept order ids of a board, and OrdersBytes is what their hashes
 	// take, 0 if Redis does not tell.
 	Orders, OrdersBytes int64
@@ -154,10 +154,15 @@ func (s *Size) fill(members *redis.IntCmd, meta *redis.StringCmd) error {
 // returns its error. found is false if the key is gone.
 func (r sizer) Measure(ctx context.Context, s *Size, between func() error) (found bool, err error) {
 	err = r.call(ctx, "measure", func(ctx context.Context) error {
-		var usage *redis.IntCmd
+		var usage []*redis.IntCmd
 		var ttl *redis.DurationCmd
 		_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
-			usage, ttl = p.MemoryUsage(ctx, s.Key, usageSamples), p.PTTL(ctx, s.Key)
+			usage, ttl = append(usage, p.MemoryUsage(ctx, s.Key, usageSamples)), p.PTTL(ctx, s.Key)
+			for _, c := range wire.Companions() {
+				if s.Meta != nil {
+					usage = append(usage, p.MemoryUsage(ctx, r.names.CompanionKey(s.Board, c), usageSamples))
+				}
+			}
 			return nil
 		})
 		left, err := ttl.Result()
@@ -165,8 +170,11 @@ func (r sizer) Measure(ctx context.Context, s *Size, between func() error) (foun
 		if left > 0 {
 			s.Expires = time.Now().Add(left)
 		}
-		if err == nil {
-			s.Bytes, err = usageOf(usage)
+		s.Bytes = 0
+		for i := 0; i < len(usage) && err == nil; i++ {
+			var bytes int64
+			bytes, err = usageOf(usage[i])
+			s.Bytes += bytes
 		}
 		return err
 	})

@@ -142,7 +142,7 @@ func (w *recordedWorld) fillRedis() {
 			w.t.Fatal(err)
 		}
 	}
-	scores := wire.DefaultNames().ScoresKey("trimmed:1") // of members that were driven out
+	scores := wire.DefaultNames().CompanionKey("trimmed:1", wire.Scores) // of members that were driven out
 	if err := w.redis.HSet(w.t.Context(), scores, recordedMember(55), 12.5, recordedMember(70), 0, recordedMember(41), 7).Err(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +20,8 @@ type Names struct {
 	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its
 	// applied order ids; <bucket> stands for "<set>.<number>". Adopter is the lease of
 	// the writer that adds up a board.
-	// Guard is the hash of a board's changes a member, lately; Scores that of the scores
-	// of all members of a board whose sorted set is trimmed.
-	Meta, Orders, Adopter, Guard, Scores string
+	// The hashes that some boards have besides are called after Companion: see [Companion].
+	Meta, Orders, Adopter, Companion string
 	// Readopt is the hash of the boards that a writer is to add up again, board to run.
 	Readopt string
 	Room    string // set of the boards now running in a room
@@ -60,8 +60,7 @@ func DefaultNames() Names {
 		Meta:         "{<board>}:meta",
 		Orders:       "{<board>}:orders:<bucket>",
 		Adopter:      "{<board>}:adopter",
-		Guard:        "{<board>}:guard",
-		Scores:       "{<board>}:scores",
+		Companion:    "{<board>}:<companion>",
 		Readopt:      "rankcache:readopt",
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
@@ -89,8 +88,8 @@ func (n Names) Check() error {
 		{"orders key", n.Orders, "<board>"},
 		{"orders key", n.Orders, "<bucket>"},
 		{"adopter key", n.Adopter, "<board>"},
-		{"guard key", n.Guard, "<board>"},
-		{"scores key", n.Scores, "<board>"},
+		{"companion key", n.Companion, "<board>"},
+		{"companion key", n.Companion, "<companion>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
 		{"applied key", n.Applied, "{<tag>}"},
@@ -146,12 +145,6 @@ func (n Names) OrdersKey(b rankcache.BoardID, set, bucket int) string {
 // AdopterKey returns the key of the lease of the writer that adds up the board.
 func (n Names) AdopterKey(b rankcache.BoardID) string { return fill(n.Adopter, "<board>", string(b)) }
 
-// GuardKey returns the key of the hash of the board's changes a member.
-func (n Names) GuardKey(b rankcache.BoardID) string { return fill(n.Guard, "<board>", string(b)) }
-
-// ScoresKey returns the key of the hash of all scores of a board that is trimmed.
-func (n Names) ScoresKey(b rankcache.BoardID) string { return fill(n.Scores, "<board>", string(b)) }
-
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 
@@ -205,12 +198,8 @@ func (n Names) isOwn(key string) bool {
 	if n.IsShared(key) {
 		return true
 	}
-	for _, companion := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Scores} {
-		if matches(key, companion) {
-			return true
-		}
-	}
-	return false
+	isCompanion := func(c Companion) bool { return matches(key, n.companion(c)) }
+	return matches(key, n.Meta) || matches(key, n.Orders) || matches(key, n.Adopter) || slices.ContainsFunc(Companions(), isCompanion)
 }
 
 // IsShared reports whether a key is, or begins like, one of those that are of no single board.

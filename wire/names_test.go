@@ -49,7 +49,7 @@ func TestBoardOfKey(t *testing.T) {
 // An id whose key is, or begins like, another one is no board's, whatever the keys are called.
 func TestOwnKeysAreNoBoards(t *testing.T) {
 	other := DefaultNames()
-	other.Board, other.Meta, other.Scores = "lb:<board>", "lb:meta:<board>", "lb:<board>:all"
+	other.Board, other.Meta, other.Companion = "lb:<board>", "lb:meta:<board>", "lb:<board>:<companion>"
 	other.Rooms, other.Ends, other.Room, other.Hot = "lb:rooms", "lb:ends", "lb:room:<uid>", "lb:<instance>:hot"
 	for _, c := range []struct {
 		names Names
@@ -58,7 +58,7 @@ func TestOwnKeysAreNoBoards(t *testing.T) {
 	}{
 		{DefaultNames(), "rankcache:rooms rankcache:readopt rankcache:ends rankcache:room-ends rankcache:controller rankcache:topics:absent rankcache:room:88:boards rankcache:hot:redis " +
 			"rankcache:rooms:1 rankcache:later", "1_2_3 rooms rankcache_1"},
-		{other, "rooms ends rooms:2 room:88 meta:7 7:all redis:hot rankcache:rooms", "rooms2 ends_1 room meta 7:al lb:rooms"},
+		{other, "rooms ends rooms:2 room:88 meta:7 7:guard 7:scores redis:hot rankcache:rooms", "rooms2 ends_1 room meta 7:score lb:rooms"},
 	} {
 		if err := c.names.Check(); err != nil {
 			t.Fatal(err)

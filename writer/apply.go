@@ -27,6 +27,7 @@ const maxPasses = 6
 type applier struct {
 	*adopter
 	posts    gatherer
+	scripts  scripts
 	sampling rate.Sometimes
 }
 
@@ -241,20 +242,20 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	board, r := jobs[0].Board, &jobs[0].rules
 	f := r.features()
 	n := a.buckets.of(board)
-	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
+	keys = a.appendCompanions([]string{a.names.BoardKey(board), a.names.MetaKey(board)}, board, f)
 	now := a.now().UnixMilli()
 	args = []any{now, n, a.keepOf(r)}
 	if f.Durable {
 		args = append(args, a.erasOf(jobs[0]))
 	}
 	if f.Guard {
-		keys, args = append(keys, a.names.GuardKey(board)), append(args, guardArgs(r.guard)...)
+		args = append(args, guardArgs(r.guard)...)
 		if f.Durable {
 			args = append(args, placesOf(jobs))
 		}
 	}
 	if f.Trim {
-		keys, args = append(keys, a.names.ScoresKey(board)), append(args, r.trim)
+		args = append(args, r.trim)
 	}
 	hashes := make(map[int]int) // bucket to the index of its first key, from 1
 	for _, j := range jobs {
@@ -277,7 +278,7 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 		}
 		args = append(args, j.Member, packed(j.Command, at, hashes[bucket], origin))
 	}
-	return applyScripts[f], keys, args
+	return a.scripts.of(f), keys, args
 }
 
 // placesOf returns the places of jobs as apply.lua takes them: of all, or of none.

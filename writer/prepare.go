@@ -124,14 +124,19 @@ func (a *adopter) allKeys(b rankcache.BoardID, r *rules) []string {
 			keys = append(keys, a.names.OrdersKey(b, set, bucket))
 		}
 	}
-	if r.features().Guard {
-		keys = append(keys, a.names.GuardKey(b))
-	}
-	if r.trim > 0 {
-		keys = append(keys, a.names.ScoresKey(b))
-	}
+	keys = a.appendCompanions(keys, b, r.features())
 	if r.rolls() {
 		keys = append(keys, a.primeKeys(b)...)
+	}
+	return keys
+}
+
+// appendCompanions appends the keys of the companions that a board has.
+func (a *adopter) appendCompanions(keys []string, b rankcache.BoardID, f features) []string {
+	for _, c := range wire.Companions() {
+		if f.has(c.Section()) {
+			keys = append(keys, a.names.CompanionKey(b, c))
+		}
 	}
 	return keys
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,33 +33,53 @@ func (r *rules) features() features {
 	}
 }
 
-// applyScripts are the variants of apply.lua.
-var applyScripts = makeScripts()
-
-func makeScripts() map[features]*redis.Script {
-	scripts := make(map[features]*redis.Script)
-	for i := range 1 << 7 {
-		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0, Durable: i&16 != 0, Best: i&32 != 0, Prime: i&64 != 0}
-		scripts[f] = redis.NewScript(wire.Script(f.choose(applySource)))
+// has reports whether a section of apply.lua is needed. It panics for one that no script has.
+func (f features) has(section string) bool {
+	switch section {
+	case "Ties":
+		return f.Ties
+	case "Last":
+		return f.Last
+	case "Guard":
+		return f.Guard
+	case "Trim":
+		return f.Trim
+	case "Best":
+		return f.Best
+	case "Durable":
+		return f.Durable
+	case "Prime":
+		return f.Prime
+	case "Origin":
+		return f.Durable && !f.Trim
 	}
-	return scripts
+	panic(fmt.Sprintf("apply.lua: --if %s", section)) // a file of this package
+}
+
+// scripts are the variants of apply.lua, each made when a board first needs it. A server that does not know one is sent it
+// then. It is safe for concurrent use.
+type scripts struct{ made sync.Map } // features to *redis.Script
+
+func (s *scripts) of(f features) *redis.Script {
+	made, ok := s.made.Load(f)
+	if !ok {
+		made, _ = s.made.LoadOrStore(f, redis.NewScript(wire.Script(f.choose(applySource))))
+	}
+	return made.(*redis.Script) //nolint:forcetypeassert // nothing else is stored
 }
 
 // choose returns the source without the sections that are for other features: those between
 // the lines "--if NAME", "--else" and "--end". text/template would have the linker keep every
 // exported method of the program, 15 MB.
 func (f features) choose(source string) string {
-	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim, "Best": f.Best, "Durable": f.Durable, "Prime": f.Prime, "Origin": f.Durable && !f.Trim}
 	var chosen strings.Builder
 	in := []bool{true} // of the sections around a line, the innermost last
 	for line := range strings.Lines(source) {
 		last := len(in) - 1
 		name, begins := strings.CutPrefix(strings.TrimSpace(line), "--if ")
-		switch known, ok := has[name]; {
-		case begins && ok:
-			in = append(in, in[last] && known)
+		switch {
 		case begins:
-			panic(fmt.Sprintf("apply.lua: %s", line)) // a file of this package
+			in = append(in, f.has(name) && in[last])
 		case strings.TrimSpace(line) == "--else":
 			in[last] = in[last-1] && !in[last]
 		case strings.TrimSpace(line) == "--end":

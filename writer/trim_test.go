@@ -57,7 +57,7 @@ func TestTrimKeepsTheBest(t *testing.T) {
 // first.
 func (h *fixture) checkKept(t *testing.T, scores map[string]float64) (rows []rankcache.Entry) {
 	t.Helper()
-	for member, text := range h.client.HGetAll(t.Context(), h.opts.Names.ScoresKey(h.board)).Val() {
+	for member, text := range h.client.HGetAll(t.Context(), h.opts.Names.CompanionKey(h.board, wire.Scores)).Val() {
 		if member == "" {
 			continue
 		}

@@ -34,7 +34,6 @@ func (a permission) String() string {
 // needs returns the permissions that a role needs.
 func (r Redis) needs(role string) []permission {
 	board, meta, orders, adopter := r.Names.BoardKey(probeBoard), r.Names.MetaKey(probeBoard), r.Names.OrdersKey(probeBoard, 0, 0), r.Names.AdopterKey(probeBoard)
-	guard, scores := r.Names.GuardKey(probeBoard), r.Names.ScoresKey(probeBoard)
 	hot := r.Names.HotKey("doctor")
 	read := func(args ...any) permission { return permission{args, false} }
 	none, nobody := read, string(probeBoard) // none: a write of what is not there
@@ -42,7 +41,7 @@ func (r Redis) needs(role string) []permission {
 	switch role {
 	case "serve":
 		list := []permission{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
-			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board), read("HMGET", scores, "m"),
+			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board), read("HMGET", r.Names.CompanionKey(probeBoard, wire.Scores), "m"),
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot), read("INFO", "server")}
 		seq := meta
 		if key, isKey := strings.CutPrefix(r.Total, "key:"); isKey {
@@ -53,17 +52,21 @@ func (r Redis) needs(role string) []permission {
 		}
 		return append(list, none("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
 	case "write":
-		return []permission{read("GET", meta), read("HGET", orders, "1"), read("HEXISTS", orders, ""), read("HLEN", orders), read("ZSCORE", board, "m"),
+		list := []permission{read("GET", meta), read("HGET", orders, "1"), read("HEXISTS", orders, ""), read("HLEN", orders), read("ZSCORE", board, "m"),
 			read("ZCARD", board), read("ZRANGE", board, 0, 0), read("PTTL", board), read("HSCAN", r.Names.Readopt, 0), read("HGET", r.Names.Readopt, "b"),
 			read("EVALSHA", noScript, 1, board), read("TIME"), read("INFO", "replication"), read("GET", adopter), // INFO: which server's history a durable board is of
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("HGETALL", r.Names.AppliedKey("0")), write("HSET", r.Names.AppliedKey("0"), "life", "x"),
 			write("HSETNX", r.Names.AppliedKey("0"), "damaged", 1), write("SADD", r.Names.WantedKey("0"), "b"), read("HGET", r.Names.AnswersKey("0"), "b"),
 			none("EVAL", "return 0", 1, board), none("ZADD", board, "XX", 1, "m"), none("ZREM", board, "m"), none("SET", meta, "x", "XX"), none("SETRANGE", meta, 0, ""),
 			write("HSET", orders, "1", "x"), none("UNLINK", orders), none("PEXPIREAT", board, 1), none("PERSIST", orders), none("SET", adopter, "x", "XX"),
-			none("PEXPIRE", adopter, 1), none("DEL", adopter), none("HDEL", r.Names.Readopt, nobody), none("ZADD", r.Names.Ends, "XX", 1, nobody), write("HINCRBY", guard, "m", 1),
-			read("HGET", scores, "m"), write("HSET", scores, "m", 1), none("HDEL", scores, "m"),
+			none("PEXPIRE", adopter, 1), none("DEL", adopter), none("HDEL", r.Names.Readopt, nobody), none("ZADD", r.Names.Ends, "XX", 1, nobody),
 			read("ZRANGEBYSCORE", r.Names.RoomEnds, 0, 1), none("ZADD", r.Names.RoomEnds, "XX", 1, nobody), none("ZREM", r.Names.RoomEnds, nobody),
 			write("SADD", r.Names.RoomKey("0"), "b"), none("SREM", r.Names.RoomKey("0"), nobody)}
+		for _, c := range wire.Companions() {
+			key := r.Names.CompanionKey(probeBoard, c)
+			list = append(list, read("HGET", key, "m"), write("HSET", key, "m", 1), none("HDEL", key, "m"), write("HINCRBY", key, "m", 1))
+		}
+		return list
 	case "controller":
 		ends, absent, lease := r.Names.Ends, r.Names.AbsentTopics, r.Names.Controller
 		primes := r.Names.OrdersKey(probeBoard, wire.PrimeSet, 0)

@@ -26,12 +26,16 @@ const (
 // begin with that of the meta, so that they are in the board's slot.
 type keys struct {
 	id     string
-	names  []string // the sorted set, the scores of a trimmed board, the hashes of set 0, those of set 1
-	fields int      // of all temporary hashes
+	names  []string // the sorted set, companions, the hashes of set 0, those of set 1
+	of     []wire.Companion
+	fields int // of all temporary hashes
 }
 
-func newKeys(n wire.Names, b rankcache.BoardID, buckets int, id string) keys {
-	k := keys{id: n.MetaKey(b) + ":rebuild:" + id, names: []string{n.BoardKey(b), n.ScoresKey(b)}}
+func newKeys(n wire.Names, b rankcache.BoardID, buckets int, id string, of []wire.Companion) keys {
+	k := keys{id: n.MetaKey(b) + ":rebuild:" + id, names: []string{n.BoardKey(b)}, of: of}
+	for _, c := range of {
+		k.names = append(k.names, n.CompanionKey(b, c))
+	}
 	for set := range 2 {
 		for bucket := range buckets {
 			k.names = append(k.names, n.OrdersKey(b, set, bucket))
@@ -40,12 +44,14 @@ func newKeys(n wire.Names, b rankcache.BoardID, buckets int, id string) keys {
 	return k
 }
 
-// Indexes of the first keys.
-const (
-	boardKey = iota
-	scoresKey
-	ordersKey
-)
+// boardKey is the index of the sorted set.
+const boardKey = 0
+
+// companion returns the index of a companion.
+func (k *keys) companion(c wire.Companion) int { return 1 + slices.Index(k.of, c) }
+
+// orders returns that of the first hash of order ids.
+func (k *keys) orders() int { return 1 + len(k.of) }
 
 func (k *keys) temporary(i int) string { return k.id + ":" + strconv.Itoa(i) }
 
@@ -60,7 +66,7 @@ func (k *keys) pairs() (pairs []string) {
 // begin makes the temporary hashes with the placeholder that the writers' script looks for.
 func (k *keys) begin(ctx context.Context, client redis.UniversalClient) error {
 	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		for i := scoresKey; i < len(k.names); i++ {
+		for i := boardKey + 1; i < len(k.names); i++ {
 			p.HSet(ctx, k.temporary(i), "", "")
 			p.PExpire(ctx, k.temporary(i), keysLast)
 			k.fields++
@@ -150,16 +156,20 @@ func (s *sender) close(err error) error {
 func (w *work) writeMembers(ctx context.Context, v *ledger.Snapshot) error {
 	w.done.Members, w.sum = 0, 0
 	s := w.newSender(ctx)
-	batch := make(map[int][]any)
+	batch, scores := make(map[int][]any), w.keys.companion(wire.Scores)
 	flush := func(atLeast int) (err error) {
-		if n := len(batch[boardKey]) + len(batch[scoresKey]); n >= 2*atLeast && n > 0 {
+		n := 0
+		for _, args := range batch {
+			n += len(args)
+		}
+		if n >= 2*atLeast && n > 0 {
 			err, batch = s.send(batch), make(map[int][]any)
 		}
 		return err
 	}
 	keep := func(e rankcache.Entry) error {
 		if w.rules.Trimmed {
-			batch[scoresKey] = append(batch[scoresKey], e.Member, e.Score)
+			batch[scores] = append(batch[scores], e.Member, e.Score)
 		}
 		return flush(batchSize)
 	}
@@ -235,7 +245,7 @@ func (o *orderWriter) end() error {
 		return nil
 	}
 	turn := min(o.meta.Turn, max(uint64(u.At)/span(&o.meta), o.meta.Turn-1)) // #nosec G115 -- Unix milliseconds
-	key := ordersKey + int(turn%2)*int(o.meta.Buckets) + wire.OrderBucket(u.OrderID, o.meta.Buckets)
+	key := o.keys.orders() + int(turn%2)*int(o.meta.Buckets) + wire.OrderBucket(u.OrderID, o.meta.Buckets)
 	o.batch[key] = append(o.batch[key], wire.OrderField(u.OrderID), o.record)
 	o.last = nil
 	o.done.Orders++

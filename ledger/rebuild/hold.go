@@ -174,12 +174,8 @@ func (w *work) swap(ctx context.Context, h *hold, state rankcache.State) error {
 		next.Seq = state.Seq
 	}
 	next.Members, next.Turn, next.Now = uint64(w.done.Members), w.meta.Turn, max(h.meta.Now, w.meta.Now) // #nosec G115 -- a length
-	scores := 0
-	if w.rules.Trimmed {
-		scores = 1
-	}
 	reply, err := switchScript.Run(ctx, w.opts.Redis, append(w.leaseKeys(), w.keys.pairs()...), h.lease, h.meta.Run, wire.AppendMeta(nil, &next),
-		w.done.Members, w.keys.fields, scores, h.history, w.era).Result()
+		w.done.Members, w.keys.fields, h.history, w.era).Result()
 	switch {
 	case err != nil:
 		return err

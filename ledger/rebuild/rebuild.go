@@ -174,7 +174,7 @@ func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID, era string) (
 	}
 	w.meta.Now = max(w.meta.Now, ms)
 	w.meta.Turn = max(w.meta.Turn, w.meta.Now/span(&w.meta))
-	w.keys = newKeys(r.opts.Names, b, int(w.meta.Buckets), rand.Text())
+	w.keys = newKeys(r.opts.Names, b, int(w.meta.Buckets), rand.Text(), w.rules.companions())
 	return w, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"rankcache"
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // Rules are what the class of a board, or the writers' settings, say of it.
@@ -19,6 +20,14 @@ type Rules struct {
 	Trimmed   bool // only the best members are in the sorted set
 	Ties      bool // the fraction of a raw score is its tie-break
 	Form      rankcache.ScoreForm
+}
+
+// companions are those of the board that the ledger knows; the others begin anew.
+func (r *Rules) companions() (of []wire.Companion) {
+	if r.Trimmed {
+		of = append(of, wire.Scores)
+	}
+	return of
 }
 
 // Defaults are the settings of writers for boards of which no class sets them.

@@ -1,0 +1,37 @@
+package wire
+
+import (
+	"strings"
+
+	"rankcache"
+)
+
+// Companion is a hash that boards of some classes have beside their sorted set, at [Names.CompanionKey]. Its name is the end of
+// that key, which is why no board may be called so. The writer makes it with the board, with the field ” as a
+// placeholder, as no member is empty, and it expires with the board.
+type Companion string
+
+// The companions. What they have is by member; a guard's field ” names the stretch of time.
+const (
+	Guard  Companion = "guard"  // changes in this stretch of time
+	Scores Companion = "scores" // raw scores of all members of a board whose sorted set is trimmed
+)
+
+// Companions returns all of them, in the sequence in which scripts are given their keys.
+func Companions() []Companion { return []Companion{Guard, Scores} }
+
+// Section returns the name of the section of the writer's script, apply.lua, that boards with the companion need.
+func (c Companion) Section() string {
+	if c == Scores {
+		return "Trim"
+	}
+	return strings.ToUpper(string(c[:1])) + string(c[1:])
+}
+
+// CompanionKey returns the key of a board's companion.
+func (n Names) CompanionKey(b rankcache.BoardID, c Companion) string {
+	return fill(n.companion(c), "<board>", string(b))
+}
+
+// companion returns the pattern of a companion's key.
+func (n Names) companion(c Companion) string { return fill(n.Companion, "<companion>", string(c)) }
