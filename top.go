@@ -109,7 +109,7 @@ func (t *Top) Answer(q *Query, a *Answer, currentAt time.Time) {
 		a.Fail(ErrNotKept)
 		return
 	}
-	a.Begin(q, SourceHot, Stamp{t.State, t.Members, t.Life, t.Primed, t.PublishedAt}, currentAt)
+	a.Begin(q, SourceHot, Stamp{State: t.State, Members: t.Members, Life: t.Life, Primed: t.Primed, At: t.PublishedAt}, currentAt)
 	a.Entries, a.Kept = t.Entries[from:to:to], &t.kept
 	if q.Range != nil {
 		a.Start, a.Matches, a.Kept = first+q.Start, matches, nil
@@ -130,6 +130,8 @@ type Stamp struct {
 	Life Life
 	// Primed tells that a board which sums up several periods has what the earlier ones give it.
 	Primed bool
+	// Adopting tells that the sum is unknown because a writer is adding up the members. Only the origin tells it.
+	Adopting bool
 	// At is when the answer was made, by the clock of this process.
 	At time.Time
 }

@@ -86,7 +86,7 @@ func runID(info string) (string, error) {
 }
 
 // Readopt asks a writer to add up the members of a board whose sum in Redis is wrong,
-// and to begin a new run. Nothing happens if the board's run is another one by then.
+// and to begin a new run. If the board's run is another one by then, an adding up that was begun is ended, and nothing else happens.
 func (a auditor) Readopt(ctx context.Context, b rankcache.BoardID, run uint64) error {
 	return a.call(ctx, "readopt", func(ctx context.Context) error {
 		return a.client.HSet(ctx, a.names.Readopt, string(b), run).Err()

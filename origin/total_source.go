@@ -99,6 +99,6 @@ func addMeta(stamp *rankcache.Stamp, key, value string) error {
 	if meta.Adopting || meta.Members != uint64(stamp.Members) {
 		meta.Sum, meta.HasSum = 0, false
 	}
-	stamp.State, stamp.Life, stamp.Primed = meta.State, meta.Life, meta.Primed
+	stamp.State, stamp.Life, stamp.Primed, stamp.Adopting = meta.State, meta.Life, meta.Primed, meta.Adopting
 	return nil
 }

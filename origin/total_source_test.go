@@ -75,6 +75,9 @@ func TestState(t *testing.T) {
 		must(t, err)
 		equal(t, "adopting: "+name, state, want)
 	}
+	stamps, err := b.Stamps(t.Context(), []rankcache.BoardID{b.id})
+	must(t, err)
+	equal(t, "adopting", stamps[0].Adopting, true)
 }
 
 // Standings tell whether the board is closed, in the same instant.

@@ -160,7 +160,7 @@ func (g *gate) readopt(ctx context.Context, now time.Time) {
 		return
 	}
 	g.askedFor = now
-	if err := g.origin.Readopt(ctx, g.feed.id, g.feed.sources.run()); err != nil && ctx.Err() == nil {
+	if err := g.origin.Readopt(ctx, g.feed.id, g.feed.sources.wrongRun()); err != nil && ctx.Err() == nil {
 		g.log.Warn("writers can't be asked to add up a board anew", "board", g.feed.id, "err", err)
 	}
 }

@@ -44,6 +44,46 @@ func TestModelBoardIsProvedAfterAdoption(t *testing.T) {
 	})
 }
 
+// A board that a writer is adding up is not to be added up again for that: each new run would close all copies, which
+// would ask again.
+func TestModelAdoptionEnds(t *testing.T) {
+	modelCase(t, func(w *modelEnv) { w.changes(30) }, func(w *modelEnv) {
+		w.run(3 * time.Second)
+		w.redis.slowAdopt = true
+		w.redis.lose(false, true)
+		w.workAt = time.Now().Add(3 * time.Second)
+		w.change() // has the board adopted, and waits
+		adopted := w.redis.state().Run
+		w.run(10 * time.Second)
+		if w.wantRun(); w.redis.state().Run != adopted {
+			w.fail("adopted as run %d, and again as %d", adopted, w.redis.state().Run)
+		}
+	})
+}
+
+// Late updates that Redis has lost wait behind one that nobody produced. A look at Redis shows what they are, so that
+// none closes the board when its turn comes.
+func TestModelLateUpdatesOfALostHistory(t *testing.T) {
+	modelCase(t, func(w *modelEnv) { w.changes(20) }, func(w *modelEnv) {
+		w.run(2 * time.Second)
+		for range 10 {
+			w.change()
+		}
+		late := w.producers[0].queue[1:]
+		w.producers[0].queue = nil
+		w.redis.failOver(10)
+		w.run(3 * time.Second)
+		closed := w.side.boards.closed()
+		w.producers[0].queue = late
+		w.run(3 * time.Second)
+		w.changes(15)
+		w.run(time.Second)
+		if w.wantRun(); w.side.boards.closed() != closed {
+			w.fail("closed %d times", w.side.boards.closed()-closed)
+		}
+	})
+}
+
 // A new run of the same state, which a durable board gets in each era, is taken as it comes: by an
 // update, by a look at Redis before one, or both in turn. The board is neither closed nor filled.
 func TestModelNewRunOfTheSameState(t *testing.T) {

@@ -334,7 +334,7 @@ func (r *modelRedis) request(ctx context.Context, do func()) error {
 }
 
 func (r *modelRedis) stamp(at time.Time) rankcache.Stamp {
-	s := rankcache.Stamp{State: r.now.state, Members: len(r.now.set), At: at}
+	s := rankcache.Stamp{State: r.now.state, Members: len(r.now.set), Adopting: r.now.adopting, At: at}
 	if r.now.adopting || r.now.counted != s.Members {
 		s.Sum, s.HasSum = 0, false
 	}

@@ -78,7 +78,8 @@ type Origin interface {
 	// Histories returns for each board a name of what the server that has it has been through,
 	// another one after a restart, a failover and FLUSHALL; "" if it does not tell.
 	Histories(context.Context, []rankcache.BoardID) ([]string, error)
-	// Readopt asks a writer to begin a new run of the board and to add it up again.
+	// Readopt asks a writer to begin a new run of the board and to add it up again, if its run is that one; if it is
+	// being added up in another, to end that.
 	Readopt(ctx context.Context, board rankcache.BoardID, run uint64) error
 }
 

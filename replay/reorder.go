@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"rankcache"
@@ -34,6 +35,7 @@ type reorderBuffer struct {
 
 	updates map[uint64]wire.Update   // by seq; their strings are their own
 	others  map[uint64][]wire.Update // further ones of a seq that is in updates: of another history
+	came    map[uint64]time.Time     // by seq: when the last of them came
 	lowest  uint64                   // no held seq is below it
 	highest uint64                   // seq held since the buffer was empty
 	board   rankcache.BoardID        // of all of them, a copy of its own
@@ -121,9 +123,21 @@ func (b *reorderBuffer) Flush() []wire.Update {
 	return b.ready
 }
 
+// DropLost drops the updates of a run beyond a seq that had come before a time, and returns how many. If Redis had only
+// that seq of the run then, it has lost them: an update is in Redis before it is in the log.
+func (b *reorderBuffer) DropLost(run, seq uint64, at time.Time) int {
+	b.reuse()
+	for s, u := range b.updates {
+		if s > seq && u.Run == run && b.came[s].Before(at) {
+			b.move(s)
+		}
+	}
+	return len(b.ready)
+}
+
 // Clear drops the held updates.
 func (b *reorderBuffer) Clear() {
-	b.updates, b.others, b.lowest, b.highest = nil, nil, 0, 0
+	b.updates, b.others, b.came, b.lowest, b.highest = nil, nil, nil, 0, 0
 	b.count(-b.bytes)
 }
 
@@ -161,7 +175,9 @@ func (b *reorderBuffer) keep(u *wire.Update) bool {
 func (b *reorderBuffer) put(u wire.Update, taken bool) {
 	if b.updates == nil {
 		b.updates, b.others, b.lowest = make(map[uint64]wire.Update), make(map[uint64][]wire.Update), u.Seq
+		b.came = make(map[uint64]time.Time)
 	}
+	b.came[u.Seq] = time.Now()
 	if taken {
 		b.others[u.Seq] = append(b.others[u.Seq], u)
 	} else {
@@ -209,6 +225,7 @@ func (b *reorderBuffer) move(seq uint64) bool {
 	b.ready = append(append(b.ready, u), b.others[seq]...)
 	delete(b.updates, seq)
 	delete(b.others, seq)
+	delete(b.came, seq)
 	for i := range b.ready[from:] {
 		b.count(-heldSize(&b.ready[from+i]))
 	}
@@ -226,5 +243,5 @@ func (b *reorderBuffer) reuse() {
 // heldSize returns about how many bytes u takes while it is held.
 func heldSize(u *wire.Update) int64 {
 	const inMap = 2 // a map that has grown is half empty
-	return int64(inMap*int(unsafe.Sizeof(*u)) + len(u.Member) + len(u.OrderID))
+	return int64(inMap*int(unsafe.Sizeof(*u)+unsafe.Sizeof(time.Time{})) + len(u.Member) + len(u.OrderID))
 }

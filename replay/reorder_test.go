@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"rankcache/wire"
 )
@@ -248,4 +250,22 @@ func TestReorderBuffersAreBounded(t *testing.T) {
 	add(t, b, 0, numbered(8)...)
 	b.Clear()
 	wantEmpty(t, b)
+}
+
+// Only what had come before Redis was asked, and is of the run that it has, is known to be lost.
+func TestReorderDropsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBuffer(true)
+		add(t, b, 10, numbered(13, 14, 15, 16)...)
+		add(t, b, 10, wire.Update{Seq: 16, Member: "another"}, wire.Update{Seq: 17, Run: 2})
+		asked := time.Now().Add(time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
+		add(t, b, 10, wire.Update{Seq: 15, Member: "since"}, wire.Update{Seq: 18})
+		if n := b.DropLost(0, 13, asked); n != 3 {
+			t.Errorf("%d dropped", n)
+		}
+		if got := seqsOf(b.Flush()); !slices.Equal(got, []uint64{13, 15, 15, 17, 18}) || b.bytes != 0 || b.came != nil {
+			t.Errorf("held %v, %d bytes", got, b.bytes)
+		}
+	})
 }

@@ -12,11 +12,12 @@ type reading struct {
 	rankcache.State
 	members   int
 	life      rankcache.Life
+	adopting  bool      // a writer adds it up
 	requested time.Time // zero before the first
 }
 
 func readingOf(s *rankcache.Stamp, requested time.Time) reading {
-	return reading{s.State, s.Members, s.Life, requested}
+	return reading{s.State, s.Members, s.Life, s.Adopting, requested}
 }
 
 // sources has the latest answers of Kafka and Redis about one board. The topic watcher
@@ -91,10 +92,17 @@ func (s *sources) reset() {
 	s.latest, s.target, s.equal, s.equalAt = reading{}, 0, rankcache.State{}, time.Time{}
 }
 
-// run returns the run that Redis has of the board, 0 if it is not known.
-func (s *sources) run() uint64 {
+// unfinished names no run to be added up anew: the writers are asked to end what one has begun.
+const unfinished = 1
+
+// wrongRun returns the run that is to be added up anew. One that a writer is adding up is right once that has ended:
+// named here, it would be added up again, as another run, which has each sidecar load the board again and ask again.
+func (s *sources) wrongRun() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.latest.adopting {
+		return unfinished
+	}
 	return s.latest.Run
 }
 

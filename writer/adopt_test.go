@@ -200,6 +200,26 @@ func TestReadoption(t *testing.T) {
 	}
 }
 
+// A sidecar that finds a board being added up names no run: a writer ends what another has begun and begins nothing.
+func TestReadoptionEndsWhatWasBegun(t *testing.T) {
+	h := quiet(t, nil)
+	h.zadd(t, maxAtOnce+1)
+	ctx, lease := t.Context(), h.opts.Names.AdopterKey(h.board)
+	must(t, h.client.Set(ctx, lease, "of one that has died", time.Minute).Err())
+	if err := h.applier.prepare(ctx, h.board, rules{}, ""); !errors.Is(err, errAdopting) {
+		t.Fatal(err)
+	}
+	begun := h.meta(t)
+	must(t, h.client.Del(ctx, lease).Err())
+	for range 2 {
+		must(t, h.client.HSet(ctx, h.opts.Names.Readopt, string(h.board), 1).Err())
+		must(t, readopter{h.applier.adopter}.readoptOnce(ctx))
+		h.checkSum(t)
+		equal(t, "run", h.meta(t).Run, begun.Run)
+		equal(t, "hash", h.client.HLen(ctx, h.opts.Names.Readopt).Val(), int64(0))
+	}
+}
+
 // A hash of orders that was lost is made again at the next turn, with the board's
 // expiry.
 func TestLostBucketIsMadeAgain(t *testing.T) {
