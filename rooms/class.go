@@ -27,7 +27,8 @@ const (
 	maxWarm     = 500
 	maxMembers  = 1 << 31
 	maxPerGuard = 1_000_000
-	maxID       = 1 << 53 // what any JSON library reads exactly
+	maxGain     = 1<<53 - 1 // the highest score
+	maxID       = 1 << 53   // what any JSON library reads exactly
 )
 
 // Ties is which of two members with the same score is ranked first.
@@ -44,7 +45,10 @@ const (
 type Guard struct {
 	Changes int // of a member, within Per
 	Per     time.Duration
-	Members int  // of a board
+	Members int // of a board
+	// Gain is how much increments may add to a member within GainPer.
+	Gain    int
+	GainPer time.Duration
 	Refuse  bool // else what is beyond a limit is only counted
 }
 
@@ -217,6 +221,8 @@ func (c *Class) check(score string) error {
 		return errors.New("ops: want at least one of incr, set, best and delete")
 	case c.Trim > 0 && slices.ContainsFunc(c.Ops, func(op wire.Op) bool { return !op.HasDelta() }):
 		return errors.New("trim: want ops: [incr] or [best], as a member that was trimmed comes back by a better score only")
+	case c.Guard.Gain > 0 && (!slices.Equal(c.Ops, []wire.Op{wire.OpIncr}) || c.Form.Lowest()):
+		return errors.New("guard: gain: want ops: [incr], and no order: asc: it limits what increments add")
 	case len(c.Feeds) > 0 && c.Calendar().Seasons() != nil:
 		return errors.New("feeds: a class with seasons has none")
 	case len(c.Feeds) > 0 && !c.Commutes():
@@ -276,7 +282,8 @@ func (c *Class) addWarm(n *yaml.Node) error {
 func (c *Class) readGuard(n *yaml.Node) error {
 	action := "observe"
 	err := fields(n, map[string]func(*yaml.Node) error{
-		"changes": c.Guard.readChanges,
+		"changes": rate("changes", &c.Guard.Changes, maxPerGuard, &c.Guard.Per, time.Hour),
+		"gain":    rate("gain", &c.Guard.Gain, maxGain, &c.Guard.GainPer, 24*time.Hour),
 		"members": integer(&c.Guard.Members, 1, maxMembers),
 		"action":  oneOf(&action, "observe", "refuse"),
 	})
@@ -305,21 +312,23 @@ func (c *Class) readIDs(n *yaml.Node) error {
 	return err
 }
 
-// readChanges reads a rate such as 60/1m.
-func (g *Guard) readChanges(n *yaml.Node) error {
-	s, err := stringScalar(n)
-	if err != nil {
-		return err
+// rate reads a rate such as 60/1m.
+func rate(what string, to *int, most int, within *time.Duration, longest time.Duration) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		s, err := stringScalar(n)
+		if err != nil {
+			return err
+		}
+		count, per, _ := strings.Cut(s, "/")
+		*to, err = strconv.Atoi(count)
+		if err == nil {
+			*within, err = time.ParseDuration(per)
+		}
+		if err != nil || *to < 1 || *to > most || *within < time.Second || *within > longest {
+			return at(n, fmt.Errorf("%s %.40q: want a number up to %d and a duration of 1s to %dh, such as 60/1m", what, s, most, longest/time.Hour))
+		}
+		return nil
 	}
-	count, per, _ := strings.Cut(s, "/")
-	g.Changes, err = strconv.Atoi(count)
-	if err == nil {
-		g.Per, err = time.ParseDuration(per)
-	}
-	if err != nil || g.Changes < 1 || g.Changes > maxPerGuard || g.Per < time.Second || g.Per > time.Hour {
-		return at(n, fmt.Errorf("changes %.40q: want a number up to %d and a duration of 1s to 1h, such as 60/1m", s, maxPerGuard))
-	}
-	return nil
 }
 
 // Order is the direction in which the best score that is shown comes first.

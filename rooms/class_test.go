@@ -58,7 +58,7 @@ func TestParseClasses(t *testing.T) {
 	want := Classes{
 		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Form: rankcache.ScoreInteger,
 			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
-			Ledger: true, Durable: true, Guard: Guard{60, time.Minute, 1_000_000, true}, IDs: IDs{7, 2}, Group: "gift-total"},
+			Ledger: true, Durable: true, Guard: Guard{60, time.Minute, 1_000_000, 0, 0, true}, IDs: IDs{7, 2}, Group: "gift-total"},
 		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Ops: all, Top: 100, Durable: true},
 		{Grace: 5 * time.Second, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Form: rankcache.ScoreInteger, Ops: all, Top: 100, Durable: true},
 	}
@@ -163,6 +163,10 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("guard: {changes: 60}"), "line 4: want a string in quotes"},
 		{a("guard: {changes: 60/2h}"), "line 4: changes \"60/2h\""},
 		{a("guard: {members: 0}"), "line 4: "},
+		{a("ops: [incr]\n  guard: {gain: 100/25h}"), "gain \"100/25h\": want a number up to 9007199254740991 and a duration of 1s to 24h"},
+		{a("ops: [incr]\n  guard: {gain: 0/1h}"), "gain \"0/1h\""},
+		{a("guard: {gain: 100000/1h}"), "guard: gain: want ops: [incr]"},
+		{a("ops: [incr]\n  order: asc\n  guard: {gain: 100000/1h}"), "guard: gain: want ops: [incr]"},
 		{a("guard: {action: ban}"), "line 4: \"ban\""},
 		{a("title: \"a\\nb\""), "line 2: class a: title"},
 		{a("mode: warm"), "line 4: unknown mode"},

@@ -24,7 +24,7 @@ func (c *Class) Commutes() bool { return len(c.Ops) == 1 && c.Ops[0].Commutes(c.
 // OrderedAsBoard reports whether that is so between different members of a board, too: its commands
 // then need its id as their key in the command topic. Else the member is enough.
 func (c *Class) OrderedAsBoard() bool {
-	return c.Ties != TiesMember || c.Guard.Refuse && (c.Guard.Changes > 0 || c.Guard.Members > 0)
+	return c.Ties != TiesMember || c.Guard.Refuse && (c.Guard.Changes > 0 || c.Guard.Members > 0 || c.Guard.Gain > 0)
 }
 
 func (c *Class) readDurable(n *yaml.Node) error {

@@ -66,6 +66,7 @@ func TestOrdered(t *testing.T) {
 		{[]string{"ops: [incr]", "guard: {changes: 60/1m, members: 9}"}, false, false}, // which only counts
 		{[]string{"ops: [incr]", "guard: {changes: 60/1m, action: refuse}"}, true, true},
 		{[]string{"ops: [incr]", "guard: {members: 9, action: refuse}"}, true, true},
+		{[]string{"ops: [incr]", "guard: {gain: 9/1h, action: refuse}"}, true, true},
 		{[]string{"ops: [incr]", "guard: {action: refuse}"}, false, false}, // of what?
 	} {
 		f, err := Parse([]byte("classes:\n" + entry("a", "a", append(c.lines, "period: none")...)))

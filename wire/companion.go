@@ -14,11 +14,12 @@ type Companion string
 // The companions. What they have is by member; a guard's field ” names the stretch of time.
 const (
 	Guard  Companion = "guard"  // changes in this stretch of time
+	Gain   Companion = "gain"   // what increments have added in this stretch of time, of boards whose guard limits it
 	Scores Companion = "scores" // raw scores of all members of a board whose sorted set is trimmed
 )
 
 // Companions returns all of them, in the sequence in which scripts are given their keys.
-func Companions() []Companion { return []Companion{Guard, Scores} }
+func Companions() []Companion { return []Companion{Guard, Gain, Scores} }
 
 // Section returns the name of the section of the writer's script, apply.lua, that boards with the companion need.
 func (c Companion) Section() string {

@@ -14,7 +14,8 @@
 -- Sections between --if and --end are only in the scripts of boards whose class needs
 -- them (script.go). Of durable boards ARGV has the eras of all masters behind the time that
 -- the board is kept. With guards KEYS has their hash behind the meta, and ARGV then has: changes a member, within ms, members, and 1 if what is beyond is refused; the
--- reply to a command beyond that is not refused begins with "C" or "M" instead of "+".
+-- reply to a command beyond that is not refused begins with "C" or "M" instead of "+". Where the guard limits gain follow in KEYS the
+-- hash of gains, and in ARGV how much, and within ms; the reply begins with "G".
 -- Of durable boards with guards ARGV then has the places of all commands: for each 28 bytes, digest of the topic and partition,
 -- offset, and time of the record in ms; or nothing if they are posts. What is among the offsets that the board has seen and has no record was
 -- refused before, and is refused again; the time that counts for the guard is the record's, so that reading again decides alike.
@@ -56,6 +57,10 @@ first = 5
 local guard, changes, per, most, refuse =
   KEYS[3], tonumber(ARGV[first]), tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2]), ARGV[first + 3] == '1'
 orders, first = 4, first + 4
+--if Gain
+local gain, highest, gainPer = KEYS[4], tonumber(ARGV[first]), tonumber(ARGV[first + 1])
+orders, first = 5, first + 2
+--end
 --if Durable
 local places, seen, from, upto, saw = ARGV[first], sub(meta, 89, 100), 0, 0, false
 first = first + 1
@@ -110,6 +115,13 @@ local counted = call('HGET', guard, '')
 if not counted then
   return 'p'
 end
+--if Gain
+local gained = call('HGET', gain, '')
+if not gained then
+  return 'p'
+end
+gained = tonumber(gained) or 0
+--end
 --end
 
 -- Nothing fails after the first change of a score.
@@ -202,11 +214,31 @@ for i = first, #ARGV, 2 do
       end
     end
     --end
+    --if Gain
+    --if Durable
+    local stretch = math.floor(arrived / gainPer)
+    --else
+    local stretch = math.floor(now / gainPer)
+    --end
+    if stretch > gained then
+      gained = stretch
+      call('UNLINK', gain)
+      call('HSET', gain, '', string.format('%.0f', stretch))
+      if expires > 0 then
+        call('PEXPIREAT', gain, string.format('%.0f', expires))
+      end
+    end
+    local total = op == 1 and number > 0 and number + (tonumber(call('HGET', gain, member) or nil) or 0)
+    --end
     local sign = '+'
     if not old and op ~= 3 and members >= most then
       sign = 'M'
     elseif score <= limit and score >= -limit and (tonumber(redis.pcall('HINCRBY', guard, member, 1)) or 0) > changes then
       sign = 'C'
+    --if Gain
+    elseif total and total > highest then
+      sign = 'G'
+    --end
     end
     --end
     if not (score <= limit and score >= -limit) then -- beyond, infinite, or no number
@@ -284,6 +316,11 @@ for i = first, #ARGV, 2 do
       --end
       call('HSET', set, field, record)
       reply = '+' .. record
+      --if Gain
+      if total then
+        call('HSET', gain, member, total)
+      end
+      --end
       --if Guard
       reply = sign .. record
       --end

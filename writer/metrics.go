@@ -46,7 +46,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		adoptions:   set.Counter("adoptions_total", "Boards whose members were added up because another client had made or changed them."),
 		waits:       set.Counter("waits_total", "Commands that waited until their board was adopted."),
 		ties:        set.Counter("ties_unranked_total", "Changes of boards with ties first or last beyond those that the fraction of a score can distinguish: these members tie among themselves."),
-		guards:      set.Counters("guard_total", "Commands beyond a guard of their class, by limit (changes, members) and action: observe (applied), refuse.", "limit", "action"),
+		guards:      set.Counters("guard_total", "Commands beyond a guard of their class, by limit (changes, members, gain) and action: observe (applied), refuse.", "limit", "action"),
 		gains:       &gains{highest: set.Gauge("gain_highest", "Highest gain of one member on one board in the running clock hour, by increments that this writer applied; boards of classes with a guard.")},
 		trims:       set.Counter("trims_total", "Members that were driven out of boards that keep only their best."),
 		otherKeys:   set.Counters("other_keys_total", "Records of durable classes whose sequence matters that have another key than it needs, by class: they are applied, in a sequence of chance.", "class"),

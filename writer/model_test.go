@@ -31,6 +31,8 @@ type boardModel struct {
 	rules    rules
 	form     rankcache.ScoreForm
 	changes  map[string]int     // of each member within the guard's time
+	gains    map[string]float64 // likewise
+	gainIn   int64              // counts of that time
 	within   int64              // counts of that time
 	beyond   string             // limit that the last command was beyond
 	unranked int                // changes whose ties are not told apart
@@ -53,6 +55,8 @@ func (m *boardModel) prepare() (newRun bool) {
 	if !m.born {
 		m.turn, m.seq = turn, 0
 		clear(m.changes)
+		clear(m.gains)
+		m.gainIn = 0
 	}
 	if turn > m.turn {
 		clear(m.sets[turn%2])
@@ -142,21 +146,33 @@ func (m *boardModel) base(member string) float64 {
 }
 
 // guard counts a change and returns the limit that it is beyond.
-func (m *boardModel) guard(c *Command, counts bool) string {
+func (m *boardModel) guard(c *Command, counts bool) (beyond string) {
 	g := m.rules.guard
 	if g == (rooms.Guard{}) {
 		return ""
 	}
 	if _, ok := m.scores[c.Member]; !ok && c.Op != wire.OpDelete && len(m.scores) >= g.Members {
-		return "members"
-	}
-	if counts {
+		beyond = "members"
+	} else if counts {
 		m.changes[c.Member]++
 	}
-	if m.changes[c.Member] > g.Changes {
-		return "changes"
+	if beyond == "" && m.changes[c.Member] > g.Changes {
+		beyond = "changes"
 	}
-	return ""
+	if g.Gain == 0 || !counts || c.Op != wire.OpIncr || c.raw() <= 0 {
+		return beyond
+	}
+	if in := max(m.now, m.last) / g.GainPer.Milliseconds(); in > m.gainIn {
+		m.gainIn = in
+		clear(m.gains)
+	}
+	if beyond == "" && m.gains[c.Member]+c.raw() > float64(g.Gain) {
+		beyond = "gain"
+	}
+	if beyond == "" || !g.Refuse {
+		m.gains[c.Member] += c.raw()
+	}
+	return beyond
 }
 
 // keep gives the member the score, which stays as it is if what is shown does.
@@ -227,11 +243,14 @@ func TestRandomCommandsEqualModel(t *testing.T) {
 	guard := rooms.Guard{Changes: 3, Per: time.Minute, Members: 8}
 	refuse := guard
 	refuse.Refuse = true
+	gain := rooms.Guard{Changes: 9, Per: time.Minute, Members: 11, Gain: 300, GainPer: time.Hour}
+	gains := gain
+	gains.Refuse = true
 	for i, r := range []rules{{}, {}, {}, {ties: rooms.TiesFirst}, {ties: rooms.TiesLast, guard: guard}, {guard: refuse}, {ties: rooms.TiesFirst, guard: refuse},
-		{trim: 5}, {trim: 4, ties: rooms.TiesFirst, guard: guard}, {best: true}, {best: true, ties: rooms.TiesLast}, {best: true, trim: 4, ties: rooms.TiesFirst, guard: guard}} {
+		{trim: 5}, {trim: 4, ties: rooms.TiesFirst, guard: guard}, {guard: gain}, {guard: gains, ties: rooms.TiesFirst}, {guard: gains, trim: 4}, {best: true}, {best: true, ties: rooms.TiesLast}, {best: true, trim: 4, ties: rooms.TiesFirst, guard: guard}} {
 		h := quiet(t, func(o *Options) { o.BoardLife = 10_000 * time.Hour })
 		h.applier.birth.addAtOnce = []int{maxAtOnce, 3}[i%2]
-		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, form: rankcache.ScoreForm(i%2) * rankcache.ScoreLowest, changes: make(map[string]int), all: make(map[string]float64)}
+		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, form: rankcache.ScoreForm(i%2) * rankcache.ScoreLowest, changes: make(map[string]int), gains: make(map[string]float64), all: make(map[string]float64)}
 		h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
 		for step := range testkit.Sized(150, 400) {
 			if h.modelStep(t, m, step); t.Failed() {

@@ -120,7 +120,7 @@ type Outcome struct {
 }
 
 // beyond are the limits of a guard by the sign in apply.lua's reply.
-var beyond = map[string]string{"C": "changes", "M": "members"}
+var beyond = map[string]string{"C": "changes", "M": "members", "G": "gain"}
 
 // errScoreRange refuses what a double would round, or has no room beside for a tie-break.
 var errScoreRange = fmt.Errorf("the score would be beyond %d, or beyond %d where ties are ranked by first or last; nothing was changed", int64(maxScore), int64(wire.MaxTieScore))
@@ -133,6 +133,7 @@ const maxScore = 1<<53 - 1
 var refusals = map[string]*Refusal{
 	"score_range":    {"score_range", errScoreRange},
 	"C":              {"guard", errors.New("the member was changed more often than the guard of the board's class allows; nothing was changed")},
+	"G":              {"guard", errors.New("the member would gain more than the guard of the board's class allows; nothing was changed")},
 	"S":              {"guard", errors.New("it was refused when it was read before, and may not be accepted when it is read again")},
 	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
 	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member or number: use a new one for each change")},
@@ -151,7 +152,7 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 		return o, 0, badReply(reply)
 	}
 	switch rest := reply[1:]; reply[0] {
-	case '+', '=', 'C', 'M':
+	case '+', '=', 'C', 'M', 'G':
 		o.Update, o.Trims, err = readRecord(c, rest)
 		o.Duplicate, o.Beyond = reply[0] == '=', beyond[reply[:1]]
 	case '!':

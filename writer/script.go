@@ -20,6 +20,7 @@ var applySource string
 type features struct {
 	Ties, Last bool // Last with Ties only
 	Guard      bool
+	Gain       bool // with Guard only
 	Trim       bool
 	Best       bool
 	Durable    bool
@@ -29,7 +30,7 @@ type features struct {
 func (r *rules) features() features {
 	return features{
 		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{}, Trim: r.trim > 0, Best: r.best, Durable: r.durable(), Prime: r.prime,
+		Guard: r.guard != rooms.Guard{}, Gain: r.guard.Gain > 0, Trim: r.trim > 0, Best: r.best, Durable: r.durable(), Prime: r.prime,
 	}
 }
 
@@ -42,6 +43,8 @@ func (f features) has(section string) bool {
 		return f.Last
 	case "Guard":
 		return f.Guard
+	case "Gain":
+		return f.Gain
 	case "Trim":
 		return f.Trim
 	case "Best":
@@ -106,5 +109,9 @@ func guardArgs(g rooms.Guard) []any {
 	if g.Refuse {
 		refuse = 1
 	}
-	return []any{changes, per, members, refuse}
+	args := []any{changes, per, members, refuse}
+	if g.Gain > 0 {
+		args = append(args, g.Gain, g.GainPer.Milliseconds())
+	}
+	return args
 }

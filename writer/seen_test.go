@@ -47,12 +47,19 @@ func TestGuardDecidesOnce(t *testing.T) {
 	t.Parallel()
 	file, err := rooms.Parse([]byte(`
 classes:
-  - {name: caps, board: "caps:{zone}", period: none, durable: true, ops: [incr], guard: {changes: 60/1m, action: refuse}}
+  - {name: caps, board: "changes:{zone}", period: none, durable: true, ops: [incr], guard: {changes: 60/1m, action: refuse}}
+  - {name: gain, board: "gain:{zone}", period: none, durable: true, ops: [incr], guard: {gain: 60/1m, action: refuse}}
 `))
 	must(t, err)
+	for _, limit := range []string{"changes", "gain"} {
+		t.Run(limit, func(t *testing.T) { testDecidesOnce(t, file, limit) })
+	}
+}
+
+func testDecidesOnce(t *testing.T, file *rooms.File, limit string) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis, o.Tiers = redisClient(t, server.Addr()), tiers{file: file} })
-	h.board = rankcache.BoardID("caps:" + h.zone())
+	h.board = rankcache.BoardID(limit + ":" + h.zone())
 	const commands, saved, again = 400, 250, 90
 	h.readCap(t, 0, saved)
 	must(t, h.client.Save(t.Context()).Err())

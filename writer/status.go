@@ -74,6 +74,8 @@ type guardStatus struct {
 	Changes int     `json:"changes,omitempty"`
 	Per     float64 `json:"per_s,omitempty"`
 	Members int     `json:"members,omitempty"`
+	Gain    int     `json:"gain,omitempty"`
+	GainPer float64 `json:"gain_per_s,omitempty"`
 	Action  string  `json:"action"`
 }
 
@@ -153,7 +155,7 @@ func classStatusOf(c *rooms.Class) classStatus {
 	st := classStatus{Name: c.Name(), Board: c.Template(), Period: c.Calendar().String(), TZ: c.Calendar().Zone(), Grace: c.Grace.Seconds(),
 		Ties: c.Ties, Feeds: c.Feeds, Trim: c.Trim, Ledger: c.Ledger, Durable: c.Durable}
 	if g := c.Guard; g != (rooms.Guard{}) {
-		st.Guard = &guardStatus{g.Changes, g.Per.Seconds(), g.Members, "observe"}
+		st.Guard = &guardStatus{g.Changes, g.Per.Seconds(), g.Members, g.Gain, g.GainPer.Seconds(), "observe"}
 		if g.Refuse {
 			st.Guard.Action = "refuse"
 		}

@@ -56,7 +56,7 @@ func TestStatus(t *testing.T) {
 	equal(t, "dependencies", []string{st.Dependencies["redis"].State, st.Dependencies["kafka"].State}, []string{"ok", "ok"})
 	equal(t, "refused", st.Refused, []refusedCount{{"json", 3}, {"unknown_class", 1}})
 	equal(t, "classes", st.Classes, []classStatus{{Name: "gift", Board: boards + ":{zone}", Period: "none", TZ: "UTC", Grace: 5, Ties: rooms.TiesMember,
-		Guard: &guardStatus{60, 60, 1000, "refuse"}}})
+		Guard: &guardStatus{60, 60, 1000, 0, 0, "refuse"}}})
 	if diff := cmp.Diff([]gain{{Board: rankcache.BoardID(boards + ":7"), Member: "a", Gain: 5}}, st.Gains.Top, cmp.AllowUnexported(gain{})); diff != "" {
 		t.Errorf("gains (-want +got):\n%s", diff)
 	}
