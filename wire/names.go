@@ -27,6 +27,8 @@ type Names struct {
 	Room    string // set of the boards now running in a room
 	Rooms   string // hash of the rooms that operators set at run time
 	Hot     string // hot-key verdict shared by the sidecars of an instance
+	// States begins the keys of the keepers of an instance.
+	States string
 	// Ends is the sorted set of the boards that are to be closed, by the end of their
 	// period in Unix milliseconds: a writer adds a board before its birth.
 	Ends string
@@ -65,6 +67,7 @@ func DefaultNames() Names {
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
 		Hot:          "rankcache:hot:<instance>",
+		States:       "{rankcache:states:<instance>}",
 		Ends:         "rankcache:ends",
 		RoomEnds:     "rankcache:room-ends",
 		Applied:      "rankcache:applied:{<tag>}:<topic>",
@@ -92,6 +95,7 @@ func (n Names) Check() error {
 		{"companion key", n.Companion, "<companion>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
+		{"states key", n.States, "<instance>"},
 		{"applied key", n.Applied, "{<tag>}"},
 		{"applied key", n.Applied, "<topic>"},
 	} {
@@ -151,6 +155,15 @@ func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 // HotKey returns the key of the hot-key verdict of a Redis instance.
 func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>", instance) }
 
+// StatesKey returns the key of the states of all super-hot boards of a Redis instance, as its keeper publishes
+// them ([States]).
+func (n Names) StatesKey(instance string) string { return fill(n.States, "<instance>", instance) + statesValue }
+
+// KeeperKey returns the key of the lease of the keeper that works for an instance.
+func (n Names) KeeperKey(instance string) string { return fill(n.States, "<instance>", instance) + keeperLease }
+
+const statesValue, keeperLease = ":value", ":lease"
+
 // AppliedKey returns the key of the positions of the master that has a tag's slot.
 func (n Names) AppliedKey(tag string) string {
 	return fill(fill(n.Applied, "<tag>", tag), "<topic>", n.Commands)
@@ -209,7 +222,7 @@ func (n Names) IsShared(key string) bool {
 			return true
 		}
 	}
-	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
+	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.States+statesValue) || matches(key, n.States+keeperLease) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
 }
 
 // Topic returns the topic of the board's updates. Kafka allows no ":" in a name,

@@ -22,7 +22,7 @@ itself a configuration file. Only secrets that are given as values are masked in
 it, and a masked value is refused when it is read back: give secrets as files.`
 	config.Example = `  rankcache config --config rankcache.yaml
   rankcache config write -o json`
-	config.AddCommand(configOf(run.NewWriteCommand(), "write"), configOf(run.NewLedgerCommand(), "ledger"), configOf(run.NewReconcileCommand(), "reconcile"), configOf(run.NewPollCommand(), "poll"), configOf(run.NewControllerCommand(), "controller"))
+	config.AddCommand(configOf(serve.NewKeepCommand(), "keep"), configOf(run.NewWriteCommand(), "write"), configOf(run.NewLedgerCommand(), "ledger"), configOf(run.NewReconcileCommand(), "reconcile"), configOf(run.NewPollCommand(), "poll"), configOf(run.NewControllerCommand(), "controller"))
 	return config
 }
 

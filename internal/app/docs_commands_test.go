@@ -58,7 +58,7 @@ func TestEveryDocumentedCommand(t *testing.T) {
 // runsHere reports whether the calls end by themselves and need no cluster.
 func runsHere(calls [][]string) bool {
 	for _, call := range calls {
-		lasting := len(call) > 1 && slices.Contains([]string{"serve", "write", "poll", "controller", "ledger", "reconcile", "rebuild"}, call[1])
+		lasting := len(call) > 1 && slices.Contains([]string{"serve", "keep", "write", "poll", "controller", "ledger", "reconcile", "rebuild"}, call[1])
 		if call[0] == "make" || call[0] == "rankcache-lab" || call[0] == "kubectl" || call[0] == "rankcache" && lasting {
 			return false
 		}
@@ -89,10 +89,11 @@ func newStage(t *testing.T) *stage {
 	poller := startListening(t, append([]string{"poll", "--health", "127.0.0.1:0", "--hot-source", "redis"}, common...)...)
 	controller := startListening(t, append([]string{"controller", "--health", "127.0.0.1:0", "--topic-keep", "0"}, common...)...)
 	ledger := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", testkit.Database(t, testkit.SQLKinds[0]), "--topic-ledger", testkit.Name(t)}, common...)...)
+	keeper := startListening(t, append([]string{"keep", "--health", "127.0.0.1:0"}, common...)...)
 	addr := (*child).Addr
 	var pairs []string
 	for port, at := range map[string]string{"8970": addr(sidecar, "data"), "8971": addr(sidecar, "admin"), "8972": addr(sidecar, "health"),
-		"8973": addr(writer, "scores"), "8974": addr(writer, "health"), "8975": addr(poller, "health"), "8976": addr(ledger, "http"), "8977": addr(controller, "health")} {
+		"8973": addr(writer, "scores"), "8974": addr(writer, "health"), "8975": addr(poller, "health"), "8976": addr(ledger, "http"), "8977": addr(controller, "health"), "8979": addr(keeper, "health")} {
 		pairs = append(pairs, "localhost:"+port, at, "127.0.0.1:"+port, at, " :"+port, " "+at)
 	}
 	s.names = strings.NewReplacer(append(pairs, "redis://redis:6379", "redis://"+redis, "kafka:9092", brokers)...)

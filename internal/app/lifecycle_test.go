@@ -77,11 +77,11 @@ func (c *child) stopAgain() {
 func TestSignalsTogetherAreOne(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
-		{"write", "--scores", "127.0.0.1:0"}, {"poll", "--hot-source", "redis"}, {"controller"}} {
+		{"write", "--scores", "127.0.0.1:0"}, {"poll", "--hot-source", "redis"}, {"controller"}, {"keep"}} {
 		t.Run(command[0], func(t *testing.T) {
 			t.Parallel()
 			args := append(command, "--health", "127.0.0.1:0", "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1")
-			if command[0] != "poll" && command[0] != "controller" {
+			if command[0] != "poll" && command[0] != "controller" && command[0] != "keep" {
 				args = append(args, "--drain", "0s")
 			}
 			c := startListening(t, args...)

@@ -26,8 +26,8 @@ and a key of the YAML file given by --config (redis-timeout). Addresses are host
 
 Exit codes: 0 done, or stopped by one SIGTERM or SIGINT; 1 failed; 2 bad flag or
 configuration; 3 verify, ledger check, rebuild --dry-run, reconcile --once: something differs; 130 ended at once by a second
-signal, at least a second after the first. SIGHUP reloads the secret files of serve, write,
-ledger, poll and controller.`,
+signal, at least a second after the first. SIGHUP reloads the secret files of serve, keep,
+write, ledger, poll and controller.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml`,
@@ -43,7 +43,7 @@ ledger, poll and controller.`,
 
 // LongRunning returns the commands that run until they are stopped, in the order of the manual.
 func LongRunning() []*cobra.Command {
-	return []*cobra.Command{serve.NewCommand(), run.NewWriteCommand(), run.NewLedgerCommand(), run.NewReconcileCommand(), run.NewPollCommand(), run.NewControllerCommand()}
+	return []*cobra.Command{serve.NewCommand(), serve.NewKeepCommand(), run.NewWriteCommand(), run.NewLedgerCommand(), run.NewReconcileCommand(), run.NewPollCommand(), run.NewControllerCommand()}
 }
 
 // movedCommand is a hidden command whose error names rankcache-lab, which has it:

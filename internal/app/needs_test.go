@@ -42,6 +42,8 @@ func needy(t *testing.T, command, redisURL, kafka string, more ...string) *child
 		query := filepath.Join(t.TempDir(), "books.sql")
 		must(t, os.WriteFile(query, []byte("SELECT '' AS order_id, '' AS board, '' AS member, '' AS op, 0 AS number, 0 AS at WHERE $1::bigint < $2::bigint"), 0o600))
 		args = append(args, "--database", database, "--books", database, "--books-query-file", query, "--group", name)
+	case "keep":
+		args = append(args, "--hot-instance", name)
 	case "poll":
 		args = append(args, "--hot-source", "redis", "--hot-instance", name)
 	}
@@ -115,7 +117,7 @@ func each(t *testing.T, commands []string, test func(t *testing.T, command strin
 	}
 }
 
-var needRedis, needKafka = []string{"serve", "write", "controller", "poll", "reconcile"}, []string{"write", "ledger", "controller", "reconcile"}
+var needRedis, needKafka = []string{"serve", "keep", "write", "controller", "poll", "reconcile"}, []string{"write", "ledger", "controller", "reconcile"}
 
 // Redis refuses the password, and takes it later: then all are ready.
 func TestNotReadyWithAWrongPassword(t *testing.T) {
@@ -162,7 +164,7 @@ func TestNotReadyWithoutRightsInRedis(t *testing.T) {
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "nobody", "on", ">"+urlSecret, "~other:*", "+@all").Err())
 	each(t, needRedis, func(t *testing.T, command string) {
 		user := "nobody" // for a reader it is enough to read
-		if command == "write" || command == "controller" || command == "poll" {
+		if command == "write" || command == "controller" || command == "poll" || command == "keep" {
 			user = "reader"
 		}
 		needy(t, command, "redis://"+user+":"+urlSecret+"@"+server.Addr(), testkit.Kafka(t)).unready(command, "NOPERM")
@@ -185,7 +187,7 @@ func TestNotReadyWithoutInfo(t *testing.T) {
 func TestNotReadyWithoutACommandOfRedis(t *testing.T) {
 	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--rename-command", "EVAL", "", "--rename-command", "HGET", ""}})
-	each(t, []string{"write", "controller", "poll"}, func(t *testing.T, command string) {
+	each(t, []string{"keep", "write", "controller", "poll"}, func(t *testing.T, command string) {
 		needy(t, command, "redis://"+server.Addr(), testkit.Kafka(t)).unready(command, "unknown command")
 	})
 }

@@ -23,7 +23,7 @@ func AllMetrics() (all []Metrics, err error) {
 	for _, p := range []struct {
 		command string
 		build   func() (*cli.Registry, error)
-	}{{"serve", serve.Registry}, {"write", run.WriteRegistry}, {"ledger", run.LedgerRegistry}, {"reconcile", run.ReconcileRegistry}, {"poll", run.PollRegistry}, {"controller", run.ControllerRegistry}} {
+	}{{"serve", serve.Registry}, {"keep", serve.KeepRegistry}, {"write", run.WriteRegistry}, {"ledger", run.LedgerRegistry}, {"reconcile", run.ReconcileRegistry}, {"poll", run.PollRegistry}, {"controller", run.ControllerRegistry}} {
 		r, err := p.build()
 		if err != nil {
 			return nil, fmt.Errorf("metrics of %s: %w", p.command, err)

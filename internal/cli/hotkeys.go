@@ -32,9 +32,8 @@ type HotKeyOptions struct {
 func (o *HotKeyOptions) Register(flags *pflag.FlagSet) {
 	ChoiceVar(flags, &o.Source, "hot-source", "", sourceAuto, "source of the hot keys: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis",
 		sourceAuto, sourceTencent, sourceRedis, sourceNone)
-	flags.StringVar(&o.instance, "hot-instance", "", "`name` of the Redis in the shared verdict's key; empty: --tencent-instance, else \"default\"")
+	o.RegisterInstance(flags)
 	flags.DurationVar(&o.Poller.Every, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the whole fleet")
-	flags.StringVar(&o.tencent.Instance, "tencent-instance", "", "Tencent Cloud Redis `instance`, such as crs-1234abcd")
 	flags.StringVar(&o.tencent.Region, "tencent-region", "", "its `region`, such as ap-guangzhou")
 	flags.StringVar(&o.tencent.Endpoint, "tencent-endpoint", hotkey.DefaultTencentEndpoint, "`URL` of the API; of international accounts https://redis.intl.tencentcloudapi.com")
 	ChoiceVar(flags, &o.tencent.Credentials, "tencent-credentials", "", hotkey.TencentAuto, "where its credentials come from: env, tke, cvm or auto",
@@ -42,7 +41,13 @@ func (o *HotKeyOptions) Register(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.tencent.MinCount, "tencent-min-count", hotkey.DefaultTencentMinCount, "least `requests` per 5 s of a hot key")
 }
 
-// VerdictInstance names the Redis in the key of the fleet's verdict.
+// RegisterInstance registers what names the Redis.
+func (o *HotKeyOptions) RegisterInstance(flags *pflag.FlagSet) {
+	flags.StringVar(&o.instance, "hot-instance", "", "`name` of the Redis in the keys of the fleet's verdict and keeper; empty: --tencent-instance, else \"default\"")
+	flags.StringVar(&o.tencent.Instance, "tencent-instance", "", "Tencent Cloud Redis `instance`, such as crs-1234abcd")
+}
+
+// VerdictInstance names the Redis in the keys of the fleet's verdict and keeper.
 func (o *HotKeyOptions) VerdictInstance() string {
 	return cmp.Or(o.instance, o.tencent.Instance, "default")
 }

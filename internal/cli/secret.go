@@ -85,6 +85,9 @@ func (s *Secret) Set(path string) error {
 // Get returns the value. A file that can no longer be read leaves the last one
 // in force.
 func (s *Secret) Get() string {
+	if s == nil {
+		return "" // the command has no such setting
+	}
 	if s.path == "" {
 		return s.Flag.Value.String()
 	}

@@ -39,7 +39,7 @@ func (r Redis) needs(role string) []permission {
 	none, nobody := read, string(probeBoard) // none: a write of what is not there
 	write := func(args ...any) permission { return permission{args, true} }
 	switch role {
-	case "serve":
+	case "serve", "keep":
 		list := []permission{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
 			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board), read("HMGET", r.Names.CompanionKey(probeBoard, wire.Scores), "m"),
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot), read("INFO", "server")}
@@ -50,7 +50,13 @@ func (r Redis) needs(role string) []permission {
 		if r.Total != "none" {
 			list = append(list, read("GET", seq))
 		}
-		return append(list, none("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
+		list = append(list, none("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
+		if role == "keep" {
+			lease := r.Names.KeeperKey("doctor")
+			list = append(list, read("GET", lease), none("SET", lease, "x", "XX"), read("EVALSHA", noScript, 1, lease), none("EVAL", "return 0", 1, lease),
+				read("PTTL", lease), none("PEXPIRE", lease, 1), none("DEL", lease))
+		}
+		return list
 	case "write":
 		list := []permission{read("GET", meta), read("HGET", orders, "1"), read("HEXISTS", orders, ""), read("HLEN", orders), read("ZSCORE", board, "m"),
 			read("ZCARD", board), read("ZRANGE", board, 0, 0), read("PTTL", board), read("HSCAN", r.Names.Readopt, 0), read("HGET", r.Names.Readopt, "b"),
@@ -85,7 +91,7 @@ func (r Redis) needs(role string) []permission {
 	return nil
 }
 
-// Needs returns the commands that an ACL must grant to a role: serve, write, poll, controller or reconcile.
+// Needs returns the commands that an ACL must grant to a role: serve, keep, write, poll, controller or reconcile.
 func (r Redis) Needs(role string) (commands []string) {
 	for _, a := range r.needs(role) {
 		if !slices.Contains(commands, a.String()) {

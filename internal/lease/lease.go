@@ -47,6 +47,22 @@ func (l *Lease) Acquire(ctx context.Context) (acquired bool, left time.Duration,
 	return set.Val(), min(max(ttl.Val(), 0), l.TTL), nil
 }
 
+// Run runs work whenever this process has the lease, until ctx is done; what ends work's context ends its turn. ended
+// is told why a turn ended, or why the lease can't be acquired.
+func (l *Lease) Run(ctx context.Context, work func(context.Context), ended func(error)) {
+	for ctx.Err() == nil {
+		acquired, left, err := l.Acquire(ctx)
+		wait := l.Retry(left)
+		if acquired {
+			err, wait = l.Hold(ctx, work), tick.Jitter(l.TTL/2)
+		}
+		if err != nil && ctx.Err() == nil {
+			ended(err)
+		}
+		tick.Sleep(ctx, wait)
+	}
+}
+
 // Hold runs work once the lease is acquired, and releases it. The context of work ends
 // when ctx does or the lease is lost, with the reason as its cause, which Hold returns.
 func (l *Lease) Hold(ctx context.Context, work func(context.Context)) error {

@@ -66,7 +66,7 @@ Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad 
 		Args: cli.NoArgs,
 	}
 	o.serve.Register(cmd.Flags())
-	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, write, poll, controller; for controller also whether the Kafka user may delete topics")
+	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, keep, write, poll, controller; for controller also whether the Kafka user may delete topics")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultDoctorTimeout, "deadline of one check")
 	o.database = cli.SecretVar(cmd.Flags(), "database", "", "`URL` of the ledger's database, to check the ledger, too: as of rankcache ledger")
 	output := cli.OutputFlag(cmd.Flags(), "text")
@@ -76,8 +76,8 @@ Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad 
 
 func (o *doctorOptions) run(ctx context.Context, _ io.Writer) (*DoctorReport, error) {
 	for _, role := range o.roles {
-		if !slices.Contains([]string{"serve", "write", "poll", "controller"}, role) {
-			return nil, cli.Usagef("--for %q: want serve, write, poll or controller", role)
+		if !slices.Contains([]string{"serve", "keep", "write", "poll", "controller"}, role) {
+			return nil, cli.Usagef("--for %q: want serve, keep, write, poll or controller", role)
 		}
 	}
 	if o.timeout <= 0 {

@@ -24,3 +24,16 @@ func Registry() (*cli.Registry, error) {
 	s.close()
 	return s.Registry, nil
 }
+
+// KeepRegistry returns the metrics of rankcache keep, which does not run.
+func KeepRegistry() (*cli.Registry, error) {
+	o := &KeepOptions{}
+	o.Register(pflag.NewFlagSet("keep", pflag.ContinueOnError))
+	o.health = "127.0.0.1:0"
+	k, err := newKeeper(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	k.close()
+	return k.Registry, nil
+}

@@ -31,11 +31,9 @@ import (
 // newSidecar builds every part and opens the listeners, so that a bad setting
 // or a port in use is an error at once. It starts nothing.
 func newSidecar(o *Options, log *slog.Logger) (*Sidecar, error) {
-	s := &Sidecar{options: o, started: time.Now(), log: log, Registry: cli.NewRegistry()}
-	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
+	s := newParts(o, log)
 	s.history = &metricHistory{from: s.Registry}
 	s.parts = append(s.parts, s.history)
-	callWatch{s}.buildDependencies()
 	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, rpcPart{s}.buildRPC, s.listen} {
 		if err := build(); err != nil {
 			s.close()
@@ -43,6 +41,14 @@ func newSidecar(o *Options, log *slog.Logger) (*Sidecar, error) {
 		}
 	}
 	return s, nil
+}
+
+// newParts returns a sidecar that only has what its parts register with.
+func newParts(o *Options, log *slog.Logger) *Sidecar {
+	s := &Sidecar{options: o, started: time.Now(), log: log, Registry: cli.NewRegistry()}
+	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
+	callWatch{s}.buildDependencies()
+	return s
 }
 
 func (s *Sidecar) buildBoards() error {

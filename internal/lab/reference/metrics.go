@@ -19,7 +19,7 @@ import (
 
 const metricsIntro = `# Metrics
 
-Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`write`" + ` 8974, ` + "`ledger`" + ` 8976, ` + "`reconcile`" + ` 8978, ` + "`poll`" + ` 8975, ` + "`controller`" + ` 8977) and, by ` + "`serve`" + `, on
+Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`keep`" + ` 8979, ` + "`write`" + ` 8974, ` + "`ledger`" + ` 8976, ` + "`reconcile`" + ` 8978, ` + "`poll`" + ` 8975, ` + "`controller`" + ` 8977) and, by ` + "`serve`" + `, on
 the admin port. The name ends with the unit (` + "`_seconds`, `_bytes`, `_ratio`" + `); the others are counts. A metric with labels
 appears with its first event. ` + "`go_…`" + ` and ` + "`process_…`" + ` are those of Prometheus's Go client.
 `

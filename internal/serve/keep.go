@@ -1,0 +1,174 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"rankcache"
+	"rankcache/internal/cli"
+	"rankcache/internal/httpserve"
+	"rankcache/internal/lease"
+	"rankcache/internal/metric"
+	"rankcache/replay"
+	"rankcache/sidecar/adminapi"
+)
+
+const (
+	// defaultKeepHealth is the health port of rankcache keep.
+	defaultKeepHealth = ":8979"
+	// keeperLease bounds for how long the fleet has no keeper after one died: 1.2 times this.
+	keeperLease = 1500 * time.Millisecond
+)
+
+// KeepOptions are the settings of rankcache keep: those of a sidecar that a keeper has, too.
+type KeepOptions struct {
+	Options
+	id string
+}
+
+// NewKeepCommand returns rankcache keep.
+func NewKeepCommand() *cobra.Command {
+	o := &KeepOptions{}
+	cmd := &cobra.Command{
+		Use:   "keep",
+		Short: "Do once for the fleet what each sidecar else does for itself",
+		Long: `Hold every super-hot board, as a sidecar does, without a port for apps. A lease in Redis
+elects one keeper however many run: two are enough for any fleet. Without one, or when all are
+gone, each sidecar looks after itself.`,
+		Example: `  rankcache keep --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
+  curl 127.0.0.1:8979/status`,
+		Args: cli.NoArgs,
+	}
+	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error { return Keep(cmd.Context(), o, log) })
+	o.Register(cmd.Flags())
+	return cmd
+}
+
+// Register registers the flags.
+func (o *KeepOptions) Register(flags *pflag.FlagSet) {
+	o.Options.Options.Register(flags)
+	flags.StringVar(&o.health, "health", defaultKeepHealth, "`address` of the health port, with /status and /metrics")
+	flags.StringVar(&o.id, "keeper-id", "", "`name` of this keeper; empty: host name and process id")
+	o.poll.RegisterInstance(flags)
+	o.total = "seq" // nothing is kept of boards without seqs
+	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "be ready without a board that does not open after this, plus 50 µs for each update")
+	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "most memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit; less where the rest of the process needs it")
+	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")
+	cli.Group(flags, "Keeper")
+}
+
+// Keep runs a keeper until ctx is done.
+func Keep(ctx context.Context, o *KeepOptions, log *slog.Logger) error {
+	k, err := newKeeper(o, log)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	return k.Run(ctx)
+}
+
+// Keeper is one keeper: the boards of a sidecar, and what the elected one does for the fleet.
+type Keeper struct {
+	*Sidecar
+	lease   lease.Lease
+	elected prometheus.Gauge
+	errLog  rate.Sometimes
+	// tasks run while this keeper is elected. For a moment two keepers may both be: what a task does must do no harm then.
+	tasks []runnable
+}
+
+// NewKeeper builds the keeper that "rankcache keep" with these arguments is, as [NewSidecar] does a sidecar.
+func NewKeeper(args []string, log *slog.Logger) (*Keeper, error) {
+	o := &KeepOptions{}
+	if err := cli.ParseArgs("keep", o, args); err != nil {
+		return nil, err
+	}
+	o.Secrets.LogTo(log)
+	return newKeeper(o, o.Recorded(log))
+}
+
+// newKeeper builds every part and opens the listener. It starts nothing.
+func newKeeper(o *KeepOptions, log *slog.Logger) (*Keeper, error) {
+	k := &Keeper{Sidecar: newParts(&o.Options, log), errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second}}
+	for _, build := range []func() error{k.buildBoards, k.buildOrigin, k.buildReplay, k.buildAdmission, k.buildRooms, k.buildTasks, k.listen} {
+		if err := build(); err != nil {
+			k.close()
+			return nil, err
+		}
+	}
+	k.ready = adminapi.NewReadiness(k.startup, k.runner.Status)
+	cli.RegisterProcess(k.Registry, k.ready)
+	k.Registry.MustRegister(boardAges{k.Local, k.runner.Status, k.shown.label})
+	k.lease = lease.Lease{Redis: k.redis, Key: o.Names.KeeperKey(o.poll.VerdictInstance()), ID: cmp.Or(o.id, cli.ProcessName()), TTL: keeperLease}
+	return k, nil
+}
+
+// buildTasks builds what the elected keeper does. Further tasks are added here.
+func (k *Keeper) buildTasks() error {
+	k.elected = metric.New(k.Registry, "keeper_").Gauge("elected", "1 while this keeper works for the fleet.")
+	k.tasks = []runnable{}
+	return nil
+}
+
+// Run keeps until ctx is done. The first part that fails ends the others.
+func (k *Keeper) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return cli.CheckRole(ctx, k.redis, k.log) })
+	for _, part := range k.parts {
+		group.Go(func() error { return part.Run(ctx) })
+	}
+	group.Go(func() error {
+		k.Rooms.AwaitShared(ctx)
+		k.lease.Run(ctx, k.work, func(err error) {
+			k.errLog.Do(func() { k.log.Warn("this keeper does not work for the fleet", "err", err) })
+		})
+		return nil
+	})
+	port := cli.NewHealthPort(&k.options.Options, k.ready, k.Registry, k.log)
+	port.Rooms, port.Parts = k.Rooms, map[string]func(context.Context) any{"keeper": k.status, "boards": func(context.Context) any { return k.runner.Status() }}
+	for _, l := range k.listeners {
+		group.Go(func() error { return httpserve.Serve(ctx, l, port.Handler(), k.options.Probes(nil), k.log) })
+	}
+	k.log.Info("keeping", "health", k.listeners.Addr("health"), "keeper", k.lease.ID, "key", k.lease.Key, "version", cli.Version)
+	return group.Wait()
+}
+
+// work does the tasks of the elected keeper until ctx is done or one of them fails.
+func (k *Keeper) work(ctx context.Context) {
+	k.elected.Set(1)
+	defer k.elected.Set(0)
+	k.log.Info("this keeper works for the fleet")
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { <-ctx.Done(); return nil })
+	for _, task := range k.tasks {
+		group.Go(func() error { return task.Run(ctx) })
+	}
+	if err := group.Wait(); err != nil {
+		k.log.Error("a task of the keeper failed", "err", err)
+	}
+}
+
+// KeeperStatus is the part of /status about the keeper.
+type KeeperStatus struct {
+	ID     string `json:"id"`
+	Boards int    `json:"boards"` // that are super-hot
+	Open   int    `json:"open"`   // of which this keeper has a copy that equals Redis
+}
+
+func (k *Keeper) status(context.Context) any {
+	s := KeeperStatus{ID: k.lease.ID}
+	for _, b := range k.runner.Status() {
+		if s.Boards++; b.State == rankcache.StateOpen {
+			s.Open++
+		}
+	}
+	return s
+}
