@@ -374,7 +374,7 @@ func TestCheckChange(t *testing.T) {
 		{parse("period: 2h", "feeds: [b, c]", "ties: first"), `ties can't change from "member" to "first"`},
 		{parse("period: 2h", "order: asc"), `order can't change from "desc" to "asc"`},
 	} {
-		if err := c.file.CheckChange(old); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if err := c.file.CheckChange(old, time.Now()); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
@@ -382,7 +382,7 @@ func TestCheckChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.CheckChange(old); err == nil || !strings.Contains(err.Error(), `board can't change from "b:{period}" to "bb:{period}"`) {
+	if err := other.CheckChange(old, time.Now()); err == nil || !strings.Contains(err.Error(), `board can't change from "b:{period}" to "bb:{period}"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package rooms
 
 import (
 	"testing"
+	"time"
 )
 
 // A class is durable by its own key, by its ledger, by what it feeds, or because another one feeds it,
@@ -32,7 +33,7 @@ func TestDurableAtRunTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	with, err := f.WithClasses([]byte(`{"classes": [{"name": "gift", "board": "gift:{period}", "period": "day", "ops": ["incr"], "feeds": ["total"]},
-		{"name": "sure", "board": "sure", "period": "none", "durable": true}]}`))
+		{"name": "sure", "board": "sure", "period": "none", "durable": true}]}`), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestDurableAtRunTime(t *testing.T) {
 	if f.Class("total").Durable {
 		t.Error("the class of the file has changed")
 	}
-	if _, err := f.WithClasses([]byte(`classes: [{name: gift, board: gift, period: none, ops: [incr], feeds: [other]}]`)); err == nil {
+	if _, err := f.WithClasses([]byte(`classes: [{name: gift, board: gift, period: none, ops: [incr], feeds: [other]}]`), time.Now()); err == nil {
 		t.Error("a class that may not be durable is fed")
 	}
 }

@@ -226,20 +226,20 @@ func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 
 // CheckChange returns an error if a class of the file differs from the one of the same
 // name in old in what can't change while boards of it live: board, period, starts, tz, ties,
-// order, feeds and rolling, and the seasons that have begun.
-func (f *File) CheckChange(old *File) error {
+// order, feeds and rolling, and the seasons that have begun by now.
+func (f *File) CheckChange(old *File, now time.Time) error {
 	for _, c := range f.Classes {
 		before := old.Class(c.Name())
 		if before == nil {
 			continue
 		}
-		then, now := before.lasting(), c.lasting()
+		was, is := before.lasting(), c.lasting()
 		for i, key := range [...]string{"board", "period", "starts", "tz", "ties", "order", "feeds", "rolling"} {
-			if then[i] != now[i] {
-				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, then[i], now[i]))
+			if was[i] != is[i] {
+				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, was[i], is[i]))
 			}
 		}
-		if err := c.checkSeasons(before, time.Now()); err != nil {
+		if err := c.checkSeasons(before, now); err != nil {
 			return c.wrong(err)
 		}
 	}
@@ -249,12 +249,12 @@ func (f *File) CheckChange(old *File) error {
 // WithClasses returns the file with the classes of a document beside its own: the list under
 // classes, as in a rooms file. They are checked with those of the file, which win
 // where both have the name. Errors have the document's line. The file is not changed.
-func (f *File) WithClasses(document []byte) (*File, error) {
+func (f *File) WithClasses(document []byte, now time.Time) (*File, error) {
 	more, err := f.parseMore(document)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", moreSource, err)
 	}
-	if err := (&File{Classes: more}).CheckChange(f); err != nil {
+	if err := (&File{Classes: more}).CheckChange(f, now); err != nil {
 		return nil, err
 	}
 	with := *f

@@ -75,7 +75,7 @@ func TestRollingClassAtRunTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with, err := f.WithClasses([]byte("classes:\n" + entry("r", "r:{zone}:{period}", "rolling: {of: a, last: 2}")))
+	with, err := f.WithClasses([]byte("classes:\n"+entry("r", "r:{zone}:{period}", "rolling: {of: a, last: 2}")), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func TestRollingClassAtRunTime(t *testing.T) {
 	if a := f.Class("a"); len(a.RolledBy) != 0 || a.Durable {
 		t.Errorf("the file in force was changed: %+v", a)
 	}
-	if err := with.CheckChange(with); err != nil {
+	if err := with.CheckChange(with, time.Now()); err != nil {
 		t.Error(err)
 	}
-	other, err := f.WithClasses([]byte("classes:\n" + entry("r", "r:{zone}:{period}", "rolling: {of: a, last: 2}", "keep: 80h")))
-	if err != nil || other.CheckChange(with) != nil {
+	other, err := f.WithClasses([]byte("classes:\n"+entry("r", "r:{zone}:{period}", "rolling: {of: a, last: 2}", "keep: 80h")), time.Now())
+	if err != nil || other.CheckChange(with, time.Now()) != nil {
 		t.Error(err, other)
 	}
 }

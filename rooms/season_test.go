@@ -158,18 +158,18 @@ func TestSeasonsChange(t *testing.T) {
 	}
 	later := time.Now().Add(time.Hour).Truncate(time.Second)
 	old := running(later)
-	if err := running(later.Add(time.Hour)).CheckChange(old); err == nil || !strings.Contains(err.Error(), "rooms file: line 1: class c: season s1 can't change") {
+	if err := running(later.Add(time.Hour)).CheckChange(old, time.Now()); err == nil || !strings.Contains(err.Error(), "rooms file: line 1: class c: season s1 can't change") {
 		t.Errorf("a longer season that runs: %v", err)
 	}
-	if err := running(later).CheckChange(old); err != nil {
+	if err := running(later).CheckChange(old, time.Now()); err != nil {
 		t.Error(err)
 	}
 	day := parseLadder(t, `classes: [{name: c, board: "c:{period}", period: day}]`)
 	five := parseLadder(t, `classes: [{name: c, board: "c:{period}", period: day, starts: "05:00"}]`)
-	if err := day.CheckChange(old); err == nil || !strings.Contains(err.Error(), `period can't change from "seasons" to "day"`) {
+	if err := day.CheckChange(old, time.Now()); err == nil || !strings.Contains(err.Error(), `period can't change from "seasons" to "day"`) {
 		t.Error(err)
 	}
-	if err := five.CheckChange(day); err == nil || !strings.Contains(err.Error(), `starts can't change from "" to "05:00"`) {
+	if err := five.CheckChange(day, time.Now()); err == nil || !strings.Contains(err.Error(), `starts can't change from "" to "05:00"`) {
 		t.Error(err)
 	}
 }

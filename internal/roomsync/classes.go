@@ -3,6 +3,7 @@ package roomsync
 import (
 	"context"
 	"sync"
+	"time"
 
 	"rankcache"
 	"rankcache/rooms"
@@ -20,13 +21,13 @@ type files struct {
 // next returns what is in force after a change, or why a class does not go with the others or
 // with what it is now, or no board has an id that is named.
 func (s *files) next(own *rooms.File, document string) (files, error) {
-	next := files{s.check, own, document, own}
-	err := own.CheckChange(s.file)
+	next, now := files{s.check, own, document, own}, time.Now()
+	err := own.CheckChange(s.file, now)
 	if err == nil && document != "" {
-		next.file, err = own.WithClasses([]byte(document))
+		next.file, err = own.WithClasses([]byte(document), now)
 	}
 	if err == nil {
-		err = next.file.CheckChange(s.file)
+		err = next.file.CheckChange(s.file, now)
 	}
 	if err == nil {
 		err = next.file.CheckBoards(s.check)

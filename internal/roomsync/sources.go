@@ -260,7 +260,7 @@ func (f *Follower) SetClasses(ctx context.Context, document []byte) error {
 	if _, err := f.readShared(ctx); err != nil { // what another sidecar has set counts
 		return err
 	}
-	_, err := f.own.WithClasses(document) // an empty one is an error here
+	_, err := f.own.WithClasses(document, time.Now()) // an empty one is an error here
 	if err == nil {
 		_, err = f.next(f.own, string(document))
 	}
