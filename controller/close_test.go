@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
+	"rankcache/internal/kafka"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
@@ -62,6 +63,30 @@ func TestBoardIsClosedAfterTheCommandsOfItsPeriod(t *testing.T) {
 	if n := testutil.ToFloat64(f.metrics.closed); n != 1 {
 		t.Errorf("%v boards closed, want 1", n)
 	}
+}
+
+// What the group has committed of a topic that was deleted tells nothing of the commands in the one that has its name now.
+func TestOffsetsOfAnotherTopicCloseNothing(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, nil)
+	b := f.board(t, "gift", time.Now().Add(-24*time.Hour), wire.LifeOpen)
+	want := func(life wire.Life) {
+		t.Helper()
+		f.look(t)
+		if got := f.meta(t, b).Life; got != life {
+			t.Errorf("life %d, want %d", got, life)
+		}
+	}
+	former, err := f.kafka.topicID(t.Context())
+	must(t, err)
+	want(wire.LifeClosing)
+	testkit.DeleteTopic(t, f.broker, f.opts.Names.Commands)
+	testkit.CreateTopic(t, f.broker, f.opts.Names.Commands, 2, brokersTime)
+	f.commitNoted(t, kafka.Note{Topic: former}.String(), 100, 100)
+	want(wire.LifeClosing)
+	present, err := f.kafka.topicID(t.Context())
+	must(t, err)
+	f.commitNoted(t, kafka.Note{Topic: present}.String(), 1, 1)
+	want(wire.LifeClosed)
 }
 
 // What is known of the commands up to one time serves boards that ended before; those that

@@ -141,7 +141,10 @@ func (f *fixture) joinGroup(t *testing.T) {
 }
 
 // commit has the writers' group commit offsets, by partition.
-func (f *fixture) commit(t *testing.T, next ...int64) {
+func (f *fixture) commit(t *testing.T, next ...int64) { f.commitNoted(t, "", next...) }
+
+// commitNoted is commit with a note beside each offset.
+func (f *fixture) commitNoted(t *testing.T, note string, next ...int64) {
 	t.Helper()
 	req := kmsg.NewPtrOffsetCommitRequest()
 	req.Group, req.Generation = f.opts.Group, -1
@@ -149,7 +152,7 @@ func (f *fixture) commit(t *testing.T, next ...int64) {
 	topic.Topic = f.opts.Names.Commands
 	for i, offset := range next {
 		p := kmsg.NewOffsetCommitRequestTopicPartition()
-		p.Partition, p.Offset = int32(i), offset
+		p.Partition, p.Offset, p.Metadata = int32(i), offset, &note
 		topic.Partitions = append(topic.Partitions, p)
 	}
 	req.Topics = append(req.Topics, topic)

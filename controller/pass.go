@@ -20,7 +20,7 @@ import (
 type gate struct {
 	marks  *marks    // the last ones; nil: none yet
 	passed time.Time // every command that arrived before has been processed
-	topic  string    // of durable boards: id of the topic of the marks
+	topic  string    // id of the topic of the marks
 	eras   string    // of durable boards: those of the masters, if that is so of their present data
 }
 
@@ -54,6 +54,13 @@ func (t *term) pass(ctx context.Context, due []ended) error {
 // mark appends markers, if boards that end up to a time need later ones than those that have passed, and
 // reports whether there are some now.
 func (t *term) mark(ctx context.Context, g *gate, last time.Time) (bool, error) {
+	topic, err := t.kafka.topicID(ctx)
+	if err != nil {
+		return false, err
+	}
+	if g.topic != topic { // made again
+		g.marks, g.topic = nil, topic
+	}
 	if (g.marks == nil || !g.marks.at.After(g.passed)) && !last.Before(g.passed) {
 		m, err := t.kafka.mark(ctx, last.Add(time.Millisecond))
 		if err != nil {
@@ -91,18 +98,10 @@ func (t *term) passCommitted(ctx context.Context, last time.Time) error {
 // asked at each look, as the master may be another one since.
 func (t *term) passApplied(ctx context.Context, last time.Time) error {
 	g := &t.durable
-	topic, err := t.kafka.topicID(ctx)
-	if err != nil {
-		return err
-	}
-	if g.marks != nil && g.topic != topic { // made again
-		g.marks = nil
-	}
-	g.topic = topic
 	if ok, err := t.mark(ctx, g, last); !ok || err != nil {
 		return err
 	}
-	eras, lacks, err := t.applied(ctx, topic, g.marks.next)
+	eras, lacks, err := t.applied(ctx, g.topic, g.marks.next)
 	switch {
 	case err != nil:
 		return fmt.Errorf("positions of the masters of Redis: %w", err)

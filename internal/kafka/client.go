@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,15 +74,23 @@ func (c *Consumer) Record(wait time.Duration) (*Message, error) {
 }
 
 // GroupOffsets returns the offsets that the consumer's group has committed of a topic's first n
-// partitions, by partition; a negative one is none.
+// partitions, by partition; a negative one is none. One that is noted to be of an earlier topic of that name is none, too.
 func (c *Consumer) GroupOffsets(ctx context.Context, group, topic string, n int) (map[int32]int64, error) {
 	next := make(map[int32]int64, n)
 	if n == 0 {
 		return next, nil
 	}
 	at, err := c.Committed(partitionsOf(topic, n), remaining(ctx))
+	id := ""
+	if err == nil && slices.ContainsFunc(at, func(p TopicPartition) bool { return NoteOf(p).Topic != "" }) {
+		id, err = c.TopicID(ctx, topic)
+	}
 	for i := 0; err == nil && i < len(at); i++ {
-		next[at[i].Partition], err = int64(at[i].Offset), at[i].Error
+		p := at[i]
+		if !NoteOf(p).Of(id) {
+			p.Offset = OffsetInvalid
+		}
+		next[p.Partition], err = int64(p.Offset), p.Error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("offsets of the group %s: %w: check that this user may describe it", group, err)

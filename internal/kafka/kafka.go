@@ -33,6 +33,7 @@ type (
 const (
 	PartitionAny    = ck.PartitionAny
 	OffsetBeginning = ck.OffsetBeginning
+	OffsetInvalid   = ck.OffsetInvalid // none
 	OffsetEnd       = ck.OffsetEnd
 	First           = ck.EarliestOffsetSpec     // the first record of a partition
 	End             = ck.LatestOffsetSpec       // behind its last one
