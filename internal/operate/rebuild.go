@@ -28,7 +28,9 @@ type rebuildOptions struct {
 	cli.Options
 	database     *cli.Secret
 	board, class string
+	from         string
 	dryRun       bool
+	earlier      bool
 	wait         time.Duration
 	// Of boards that Redis does not have and no class sets.
 	boardLife, orderLife time.Duration
@@ -40,7 +42,7 @@ func NewRebuildCommand() *cobra.Command {
 	o := &rebuildOptions{}
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Write boards in Redis again from the ledger: boards that are wrong or gone",
+		Short: "Write boards in Redis again from the ledger, or from their updates in Kafka: boards that are wrong or gone",
 		Long: `Write a board in Redis again from the ledger, or all boards of a class one after the
 other: members, scores and the order ids of the last order life. The board gets a new
 run and goes on counting; sidecars fill their copies again.
@@ -54,11 +56,17 @@ allowed what a writer's is, that of the database to read.
 A board of which the ledger does not have all changes that Redis has applied is not
 rebuilt. --dry-run only compares: scores that are changed at the same time may differ.
 
+With --from log no database is needed: a super-hot board gets what the topic of its updates
+in Kafka has of it. Its last change has a checksum of all members: if the topic does not give
+that, as its beginning is gone, the board stays as it is. A board that was lost and written
+again at once has two lives: only the latest counts, unless --earlier adds the one before.
+
 Exit codes: 0 done, or no member differs; 1 a board was not rebuilt; 2 bad flag; 3 members
 differ (--dry-run).`,
 		Example: `  rankcache rebuild --board money:7 --redis redis://redis:6379 --rooms rooms.yaml --database-file /run/secrets/database --dry-run
   rankcache rebuild --board money:7 --redis redis://redis:6379 --rooms rooms.yaml --database-file /run/secrets/database
-  rankcache rebuild --class gift-half-hour --redis redis://redis:6379 --rooms rooms.yaml --database-file /run/secrets/database -o json`,
+  rankcache rebuild --class gift-half-hour --redis redis://redis:6379 --rooms rooms.yaml --database-file /run/secrets/database -o json
+  rankcache rebuild --from log --board 1_2_3 --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml`,
 		Args: cli.NoArgs,
 	}
 	o.registerRebuild(cmd.Flags())
@@ -69,8 +77,11 @@ differ (--dry-run).`,
 
 func (o *rebuildOptions) registerRebuild(flags *pflag.FlagSet) {
 	o.RegisterRedis(flags)
+	flags.StringVar(&o.Kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, with --from log; kafka.<key> passes any librdkafka setting")
 	o.RegisterNames(flags)
 	o.database = cli.RegisterDatabase(flags)
+	cli.ChoiceVar(flags, &o.from, "from", "", fromLedger, "where the board is read: ledger, or log for the topic of its updates", fromLedger, fromLog)
+	flags.BoolVar(&o.earlier, "earlier", false, "with --from log: what members had before the board began again is added to what they have since")
 	flags.StringVar(&o.Rooms, "rooms", "", "rooms `file` (YAML), that of the writers")
 	flags.StringVar(&o.board, "board", "", "the `board`")
 	flags.StringVar(&o.class, "class", "", "the `class` whose boards are rebuilt; those that have expired are left out")
@@ -79,10 +90,18 @@ func (o *rebuildOptions) registerRebuild(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.boardLife, "board-life", 0, "as of write: how long after the rebuild a board without a period expires that Redis does not have; 0 for never. The keep of its class wins")
 	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "as of write, for a board that Redis does not have")
 	flags.IntVar(&o.buckets, "order-buckets", writer.DefaultOrderBuckets, "as of write, for a board that Redis does not have")
-	cli.MarkTyped(flags, "board", "class", "dry-run")
+	cli.MarkTyped(flags, "board", "class", "from", "dry-run", "earlier")
 }
 
+const (
+	fromLedger = "ledger"
+	fromLog    = "log"
+)
+
 func (o *rebuildOptions) check() error {
+	if o.earlier && o.from != fromLog {
+		return cli.Usagef("--earlier: only with --from log")
+	}
 	if (o.board == "") == (o.class == "") {
 		return cli.Usagef("--board or --class: want one of them")
 	}
@@ -107,11 +126,13 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 		return nil, err
 	}
 	defer client.Close()
-	store, err := cli.OpenDatabase(o.database)
-	if err != nil {
-		return nil, err
+	var store *ledger.Store
+	if o.from == fromLedger {
+		if store, err = cli.OpenDatabase(o.database); err != nil {
+			return nil, err
+		}
+		defer store.Close()
 	}
-	defer store.Close()
 	boards := origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout))
 	follower := roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Every: 100 * time.Millisecond, Origin: boards, Shared: o.SharedRooms(client),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
@@ -122,14 +143,21 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 	if o.class != "" && file.Class(o.class) == nil {
 		return nil, cli.Usagef("--class %s: neither in the rooms file (--rooms) nor set at run time", o.class)
 	}
-	r := &rebuildReport{DryRun: o.dryRun, Boards: []*rebuiltBoard{}, progress: stderr, one: o.board != ""}
-	r.rebuilder = rebuild.New(rebuild.Options{Redis: client, Names: o.Names, Origin: boards, Store: store, Wait: o.wait,
+	r := &rebuildReport{DryRun: o.dryRun, From: o.from, Boards: []*rebuiltBoard{}, progress: stderr, one: o.board != ""}
+	var updates *rebuild.Updates
+	if o.from == fromLog {
+		updates = &rebuild.Updates{Kafka: o.KafkaSettings(), Names: o.Names, File: file}
+	}
+	r.rebuilder = rebuild.New(rebuild.Options{Redis: client, Names: o.Names, Origin: boards, Store: store, Updates: updates, AddEarlier: o.earlier, Wait: o.wait,
 		Rules: func(b rankcache.BoardID) rebuild.Rules {
 			return rebuild.RulesOf(file, b, rebuild.Defaults{BoardLife: o.boardLife, OrderLife: o.orderLife, Buckets: o.buckets})
 		}, Log: slog.New(slog.NewTextHandler(stderr, nil))})
 	if o.board != "" {
 		r.add(ctx, rankcache.BoardID(o.board))
 		return r, ctx.Err()
+	}
+	if updates != nil {
+		return r, r.addLogged(ctx, updates, o.class)
 	}
 	return r, r.addClass(ctx, store, o.class)
 }
@@ -140,9 +168,9 @@ type rebuiltBoard struct {
 	Result   string              `json:"result"` // rebuilt; of a dry run same or differs; expired; failed
 	Error    string              `json:"error,omitempty"`
 	Redis    string              `json:"redis_state"` // before
-	Ledger   string              `json:"ledger_state,omitempty"`
+	Ledger   string              `json:"ledger_state,omitempty"` // of what it is written from
 	State    string              `json:"state,omitempty"` // after
-	Members  int                 `json:"members"`         // of the ledger
+	Members  int                 `json:"members"`         // of the ledger, or the log
 	InRedis  *int                `json:"redis_members,omitempty"`
 	Differ   *int                `json:"members_that_differ,omitempty"`
 	List     []ledger.Difference `json:"differences,omitempty"` // the first of them, by member
@@ -156,6 +184,7 @@ type rebuiltBoard struct {
 // rebuildReport is the stable JSON of rankcache rebuild.
 type rebuildReport struct {
 	DryRun bool            `json:"dry_run"`
+	From   string          `json:"from"` // ledger or log
 	Boards []*rebuiltBoard `json:"boards"`
 
 	rebuilder *rebuild.Rebuilder
@@ -178,6 +207,16 @@ func (r *rebuildReport) addClass(ctx context.Context, store *ledger.Store, class
 			}
 		}
 	}
+}
+
+// addLogged rebuilds or compares the boards of a class that have updates in Kafka.
+func (r *rebuildReport) addLogged(ctx context.Context, updates *rebuild.Updates, class string) error {
+	boards, err := updates.BoardsOf(ctx, class)
+	for i := 0; err == nil && i < len(boards); i++ {
+		r.add(ctx, boards[i])
+		err = ctx.Err()
+	}
+	return err
 }
 
 // add rebuilds or compares a board.
@@ -241,7 +280,7 @@ func (r *rebuildReport) err() error {
 	case failed > 0:
 		return fmt.Errorf("rebuild: %d of %d boards failed", failed, len(r.Boards))
 	case differ > 0:
-		return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("rebuild: %d of %d boards differ from the ledger", differ, len(r.Boards))}
+		return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("rebuild: %d of %d boards differ from the %s", differ, len(r.Boards), r.From)}
 	}
 	return nil
 }
@@ -254,12 +293,12 @@ func (r *rebuildReport) print(to io.Writer) error {
 			fmt.Fprintf(table, "%s\trebuilt\t%d members, %d order ids, state %s, in %v, writers waited %v\n", b.Board, b.Members, b.Orders, b.State,
 				time.Duration(b.TookMS)*time.Millisecond, time.Duration(b.WaitedMS)*time.Millisecond)
 		case "same", "differs":
-			fmt.Fprintf(table, "%s\t%s\tredis %d members, %s; ledger %d members, %s; %d differ\n", b.Board, b.Result, *b.InRedis, b.Redis, b.Members, b.Ledger, *b.Differ)
+			fmt.Fprintf(table, "%s\t%s\tredis %d members, %s; %s %d members, %s; %d differ\n", b.Board, b.Result, *b.InRedis, b.Redis, r.From, b.Members, b.Ledger, *b.Differ)
 		default:
 			fmt.Fprintf(table, "%s\t%s\t%s\n", b.Board, b.Result, b.Error)
 		}
 		for _, d := range b.List[:min(len(b.List), maxDifferencesShown)] {
-			fmt.Fprintf(table, "\t%s\tredis %s, ledger %s (raw scores)\n", d.Member, scoreOrNone(d.Redis), scoreOrNone(d.Ledger))
+			fmt.Fprintf(table, "\t%s\tredis %s, %s %s (raw scores)\n", d.Member, scoreOrNone(d.Redis), r.From, scoreOrNone(d.Ledger))
 		}
 	}
 	return table.Flush()
