@@ -110,7 +110,7 @@ func (f *feed) describe() rankcache.BoardStatus {
 	s.Proof.Proved, s.Proof.ProvedAt = f.sources.proof()
 	readRate := f.status.fill(&s)
 	if s.State == rankcache.StateOpen && f.lost.Load() && f.replica.readable.Load() {
-		s.State, s.Reason = rankcache.StateLost, "Redis has lost the board: it is answered as it was; rankcache rebuild writes it anew from the ledger"
+		s.State, s.Reason = rankcache.StateLost, "Redis has lost the board: it is answered as it was; rankcache rebuild writes it anew from the ledger, or with --from log from its updates"
 	} else if s.State == rankcache.StateOpen && f.replica.settled() {
 		s.Have, s.Want, known = p.Applied(), p.Applied(), true
 		s.Reason = "closed: it does not change any more, so it is not compared"
