@@ -98,13 +98,11 @@ func (in *intake) ofRun(batch []wire.Update, visible bool) []wire.Update {
 }
 
 // follows reports whether an update of a later run may be of the history that the board has: a durable
-// board goes on from the same state in a new run. Its sum decides when it is applied.
+// board goes on from the same state in a new run. Its sum decides when it is applied. A run that had the board's sum
+// at an earlier seq is no proof: it went on from there, with other changes than the board has had since.
 func (in *intake) follows(u *wire.Update) bool {
 	own := in.board.State()
-	if sum, known := in.board.SumAt(in.run, u.Seq); known && sum == u.Sum && sum != 0 { // empty boards have the same
-		return u.HasSum
-	}
-	return in.run != 0 && own.HasSum && u.HasSum && u.Seq > own.Seq
+	return in.run != 0 && own.HasSum && u.HasSum && (u.Seq > own.Seq || u.Seq == own.Seq && u.Sum == own.Sum)
 }
 
 // turn has the board be of a later run, without a change.
@@ -121,6 +119,12 @@ func (in *intake) give(us []wire.Update) {
 		part := us[:leading(us, func(u *wire.Update) bool { return u.Run == run })]
 		if run < before { // it waited, and a later run has taken its place
 			in.counts.foreign.Add(uint64(len(part)))
+			us = us[len(part):]
+			continue
+		}
+		if run > before && !in.follows(&part[0]) { // what came before it has made it differ
+			in.counts.foreign.Add(uint64(len(part)))
+			in.fail(faultRun(run, before))
 			us = us[len(part):]
 			continue
 		}

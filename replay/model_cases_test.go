@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // modelCase runs a history that was written by hand.
@@ -112,6 +113,35 @@ func TestModelNewRunOfTheSameState(t *testing.T) {
 			w.fail("closed %d times", n)
 		}
 	})
+}
+
+// A new run that begins before what the board has had, and comes to a state that the board once had, too, goes on
+// otherwise than the board did: the board must not be taken for it.
+func TestModelNewRunOfAnEarlierState(t *testing.T) {
+	modelCase(t, func(w *modelEnv) {
+		w.redis.durable, w.members = true, 1
+		w.changes(30)
+	}, func(w *modelEnv) {
+		w.run(4 * time.Second)
+		before := w.redis.state()
+		w.put(wire.OpSet, 5)
+		w.put(wire.OpSet, 7)
+		w.run(time.Second)
+		w.redis.failOver(2)
+		w.put(wire.OpSet, 5)
+		w.tick()
+		if now := w.redis.state(); now.Seq != before.Seq+1 || now.Run == before.Run {
+			w.fail("%v after %v", now, before)
+		}
+		w.run(3 * time.Second)
+		w.wantRun()
+	})
+}
+
+// put has the one member changed, and its update produced.
+func (w *modelEnv) put(op wire.Op, value float64) {
+	u, _ := w.redis.change(op, "m0", value, time.Now())
+	w.kafka.produce(&u)
 }
 
 // wantRun checks that the open board has the run of Redis.
