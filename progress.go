@@ -62,6 +62,9 @@ type BoardStatus struct {
 	Rate    float64   // recent updates applied per second
 	ETA     time.Duration
 	Members int
+	// LostMembers is how many members a life of the board had that Redis has lost, of which it now has fewer than
+	// half; 0: none was lost.
+	LostMembers int
 	Age     time.Duration // since it was last known to equal Redis; 0 if it never was
 	Audit   AuditStatus
 	Proof   ProofStatus

@@ -17,7 +17,7 @@ var (
 	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board. Of combined boards: the sum.", []string{"board"}, nil)
 	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis. Of combined boards: the oldest.", []string{"board"}, nil)
 	givenUpDesc = prometheus.NewDesc("rankcache_replay_given_up_boards", "Boards given up to Redis, of all; without those of rooms that have not begun.", nil, nil)
-	lostDesc    = prometheus.NewDesc("rankcache_replay_lost_boards", "Boards that Redis has lost: they are answered as they were.", nil, nil)
+	lostDesc    = prometheus.NewDesc("rankcache_replay_lost_boards", "Boards that Redis has lost: they are answered as they were, or have begun again with fewer members.", nil, nil)
 	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied, of boards with series of their own.", []string{"topic", "partition"}, nil)
 )
 
@@ -126,6 +126,9 @@ func (s *boardSeries) add(f *feed) rankcache.BoardState {
 	}
 	if b.State == rankcache.StateGivenUp && lag == 0 && b.Members == 0 {
 		return ""
+	}
+	if b.LostMembers > 0 {
+		return rankcache.StateLost
 	}
 	return b.State
 }

@@ -15,6 +15,8 @@ const historyEvery = 10 * time.Second
 type known struct {
 	history string // "": Redis does not tell
 	at      time.Time
+	run     uint64 // of the board at the last look
+	members int
 }
 
 // histories returns the histories of the servers that have the boards, nil if none is due, or Redis does not answer.
@@ -36,6 +38,36 @@ func (t *totalsPoller) histories(ctx context.Context, all []probe, ids []rankcac
 func (t *totalsPoller) mayBeLost(p *probe, r reading) bool {
 	f := p.feed
 	return t.total == TotalSeq && r.Run == 0 && r.members == 0 && p.run != 0 && p.before.Members > 0 && f.known.history != "" && f.replica.readable.Load()
+}
+
+// seemsBegunAgain reports whether a board has another life than at the last look, with fewer than half of the members.
+func (t *totalsPoller) seemsBegunAgain(f *feed, r reading) bool {
+	return t.total == TotalSeq && f.known.history != "" && r.Run != f.known.run && (r.Run != 0 || r.members > 0) && fewer(r, f.known.members)
+}
+
+func fewer(r reading, members int) bool { return 2*r.members < members }
+
+// tellBegunAgain tells of boards that Redis has lost and that others have begun again since: their new life is what there is. It
+// reports whether that could be judged.
+func (t *totalsPoller) tellBegunAgain(ctx context.Context, again []probe) bool {
+	ids := make([]rankcache.BoardID, len(again))
+	for i := range again {
+		ids[i] = again[i].feed.id
+	}
+	names, err := t.origin.Histories(ctx, ids)
+	if err != nil {
+		t.failed(err, again)
+		return false
+	}
+	for i := range again {
+		f := again[i].feed
+		if names[i] == "" || names[i] == f.known.history {
+			continue
+		}
+		f.begunAgain.Store(int64(f.known.members))
+		t.log.Error("redis has lost a board, and it has begun again: what it had is not on it", "board", f.id, "members", f.known.members)
+	}
+	return true
 }
 
 // tell decides for boards that Redis lacks whether it has lost them: its history is another one than the one in which they

@@ -36,6 +36,8 @@ type feed struct {
 	known known         // the totals poller's alone
 	// lost is set while the board is kept though Redis lacks it. The totals poller writes it.
 	lost atomic.Bool
+	// begunAgain is how many members the board had before Redis lost it and it began again; 0: it has not. Likewise.
+	begunAgain atomic.Int64
 }
 
 // newFeed returns a feed; held are the bytes that wait on all boards.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -111,6 +112,7 @@ func (f *feed) describe() rankcache.BoardStatus {
 	readRate := f.status.fill(&s)
 	if s.State == rankcache.StateOpen && f.lost.Load() && f.replica.readable.Load() {
 		s.State, s.Reason = rankcache.StateLost, "Redis has lost the board: it is answered as it was; rankcache rebuild writes it anew from the ledger, or with --from log from its updates"
+		s.LostMembers = s.Members
 	} else if s.State == rankcache.StateOpen && f.replica.settled() {
 		s.Have, s.Want, known = p.Applied(), p.Applied(), true
 		s.Reason = "closed: it does not change any more, so it is not compared"
@@ -119,6 +121,10 @@ func (f *feed) describe() rankcache.BoardStatus {
 		s.Reason = openReason(&s, latest, known)
 	} else if log := f.sources.topic(); log != nil && readRate > 0 {
 		s.ETA = time.Duration(float64(log.left()) / readRate * float64(time.Second))
+	}
+	if n := f.begunAgain.Load(); n > 0 && s.LostMembers == 0 {
+		s.LostMembers = int(n)
+		s.Reason = fmt.Sprintf("Redis has lost an earlier life with %d members, and the board has begun again: rankcache rebuild puts back what the ledger, or with --from log its topic, has of it. %s", n, s.Reason)
 	}
 	if !known {
 		s.Want = 0

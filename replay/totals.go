@@ -92,8 +92,8 @@ func (t *totalsPoller) poll(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		t.failed(err, all)
 	}
-	var missing []probe
-	var looks []reading
+	var missing, again []probe
+	var looks, anew []reading
 	for i := range all {
 		if i >= len(stamps) || stamps[i].At.IsZero() {
 			continue
@@ -108,15 +108,34 @@ func (t *totalsPoller) poll(ctx context.Context) {
 			missing, looks = append(missing, all[i]), append(looks, r)
 			continue
 		}
-		if f := all[i].feed; r.Run != 0 {
-			f.lost.Store(false)
-			if histories != nil {
-				f.known = known{histories[i], at}
-			}
+		if t.seemsBegunAgain(all[i].feed, r) {
+			again, anew = append(again, all[i]), append(anew, r)
+			continue
 		}
-		t.learn(&all[i], r)
+		t.there(&all[i], r)
+		if f := all[i].feed; r.Run != 0 && histories != nil {
+			f.known.history, f.known.at = histories[i], at
+		}
 	}
 	t.tell(ctx, missing, looks)
+	if len(again) == 0 || !t.tellBegunAgain(ctx, again) {
+		return
+	}
+	for i := range again {
+		t.there(&again[i], anew[i])
+	}
+}
+
+// there learns of a board that Redis has.
+func (t *totalsPoller) there(p *probe, r reading) {
+	if f := p.feed; r.Run != 0 {
+		f.lost.Store(false)
+		f.known.run, f.known.members = r.Run, r.members
+		if n := f.begunAgain.Load(); n > 0 && !fewer(r, int(n)) {
+			f.begunAgain.Store(0)
+		}
+	}
+	t.learn(p, r)
 }
 
 func (t *totalsPoller) failed(err error, all []probe) {

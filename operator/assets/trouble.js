@@ -21,6 +21,7 @@ function troubles(status) {
   }
   const by = status.boards_by_state ?? {};
   if (by.lost) add('lost', `Redis has lost ${many(by.lost, 'board')}: answered as they were. Write them anew with rankcache rebuild, those without a ledger with --from log`, 'RankcacheBoardsLost');
+  if (status.boards_begun_again) add('begun-again', `Redis has lost ${many(status.boards_begun_again, 'board')} that others have begun again: what they had is not on them. rankcache rebuild --from log --earlier puts it back`, 'RankcacheBoardsLost');
   if (by['given-up']) add('given-up', `${many(by['given-up'], 'board')} given up: Redis answers`, 'RankcacheBoardGivenUp');
   if (by.stale) add('stale', `${many(by.stale, 'board')} answered from a file, as Redis was away at the start`, 'RankcacheBoardOld');
   if (status.local?.oldest_ms > 15000) add('old', `The oldest local board is as it was ${span(status.local.oldest_ms)} ago`, 'RankcacheBoardOld');

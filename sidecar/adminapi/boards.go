@@ -83,13 +83,19 @@ func sumBoards(body map[string]any, all []rankcache.BoardStatus) {
 	for _, s := range boardStates {
 		states[s] = 0
 	}
-	rate := 0.0
+	rate, again := 0.0, 0
 	for i := range all {
+		if all[i].LostMembers > 0 && all[i].State != rankcache.StateLost {
+			again++
+		}
 		states[all[i].State]++
 		rate += all[i].Rate
 	}
 	body["boards_total"], body["boards_open"], body["boards_by_state"] = len(all), states[rankcache.StateOpen], states
 	body["updates_per_s"] = rate
+	if again > 0 {
+		body["boards_begun_again"] = again
+	}
 }
 
 func boardSet(boards []boardBody) map[rankcache.BoardID]bool {

@@ -78,6 +78,7 @@ type boardBody struct {
 	Rate    float64              `json:"updates_per_s"`
 	ETA     *float64             `json:"eta_s"` // null: not known
 	Members int                  `json:"members"`
+	Lost    int                  `json:"lost_members,omitempty"` // of a life that Redis has lost; the board has fewer than half
 	Audit   *auditBody           `json:"audit,omitempty"`
 }
 
@@ -110,7 +111,7 @@ func auditBodyOf(a rankcache.AuditStatus) *auditBody {
 
 func boardBodyOf(b rankcache.BoardStatus) boardBody {
 	body := boardBody{Board: b.Board, State: b.State, Reason: b.Reason, Since: b.Since,
-		Have: b.Have, Rate: b.Rate, Members: b.Members, Audit: auditBodyOf(b.Audit)}
+		Have: b.Have, Rate: b.Rate, Members: b.Members, Lost: b.LostMembers, Audit: auditBodyOf(b.Audit)}
 	if b.Want > 0 {
 		body.Want = &b.Want
 	}
