@@ -43,7 +43,10 @@ type Config struct {
 	Every  time.Duration // 0: DefaultEvery
 	Origin Origin
 	Shared Shared // rooms set at run time; nil: none
-	Kept   Kept   // nil: what Redis tells is not kept over a restart
+	// Histories returns for each board a name of what its server has been through, as that of [rankcache/origin] does: with
+	// another one, what is gone from Redis is lost, and stays in force for a time; nil: it is deleted.
+	Histories func(context.Context, []rankcache.BoardID) ([]string, error)
+	Kept      Kept // nil: what Redis tells is not kept over a restart
 	// Changed is called with every new tiers, one call at a time, on the goroutine
 	// that polled. The first call waits until all sources were read, or Redis has
 	// failed for a few polls. nil: not called.
@@ -68,6 +71,7 @@ type Follower struct {
 	bypasses    []rooms.Bypass // in force; replaced, never changed
 	running     map[string][]rankcache.BoardID
 	kept        told
+	lost        losses
 	keepFailed  bool // the last time
 	sharedRead  bool // the hash was read once
 	runningRead bool // the boards of all rooms were read once
@@ -94,7 +98,8 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 	if cfg.Changed == nil {
 		cfg.Changed = func(*rooms.Tiers) {}
 	}
-	f := &Follower{cfg: cfg, metrics: newMetrics(reg), files: files{check: cfg.CheckBoard, own: &rooms.File{}, file: &rooms.File{}}, sharedGate: sharedGate{done: make(chan struct{})}}
+	f := &Follower{cfg: cfg, metrics: newMetrics(reg), files: files{check: cfg.CheckBoard, own: &rooms.File{}, file: &rooms.File{}}, sharedGate: sharedGate{done: make(chan struct{})},
+		lost: losses{fields: make(map[string]string), running: make(map[string][]rankcache.BoardID)}}
 	f.status.File.File = cfg.File
 	if cfg.Shared != nil {
 		f.status.Dynamic.Key = cfg.Shared.Key()
@@ -152,8 +157,10 @@ func (f *Follower) poll(ctx context.Context) {
 	defer f.pollMu.Unlock()
 	fileChanged, err := f.readFile()
 	f.recordFileError(err)
+	f.lookAtHistory(ctx)
 	sharedChanged, _ := f.readShared(ctx) // its error is in the status
 	f.putInForce(ctx, fileChanged || sharedChanged)
+	f.noteHistory()
 	f.polls++
 	f.checkResolved()
 	f.keep()

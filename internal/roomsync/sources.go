@@ -88,13 +88,14 @@ func (f *Follower) readShared(ctx context.Context) (changed bool, err error) {
 	}
 	fields, err := f.cfg.Shared.Entries(ctx)
 	if err != nil {
+		f.lost.unsure = f.lost.unsure || !errors.Is(err, ErrNoHash)
 		if ctx.Err() == nil {
 			f.recordSharedError(err)
 		}
 		f.sharedRead = f.sharedRead || errors.Is(err, ErrNoHash) // nothing is set, and waiting changes nothing
 		return false, err
 	}
-	changed = f.putShared(fields)
+	changed = f.putShared(f.fieldsWithLost(ctx, fields))
 	f.recordSharedRead()
 	f.sharedRead = true
 	return changed, nil
@@ -161,7 +162,7 @@ func (f *Follower) setDynamic(d dynamic) (changed bool) {
 func (f *Follower) readRunning(ctx context.Context) (changed bool) {
 	running := map[string][]rankcache.BoardID{}
 	if uids := merge(f.file, nil, f.dynamic.entries, nil).roomsWithoutBoards(); len(uids) > 0 {
-		running = f.fetchRunning(ctx, uids)
+		running = f.runningWithLost(ctx, f.fetchRunning(ctx, uids))
 	}
 	if maps.EqualFunc(running, f.running, slices.Equal) {
 		return false
@@ -175,6 +176,7 @@ func (f *Follower) readRunning(ctx context.Context) (changed bool) {
 func (f *Follower) fetchRunning(ctx context.Context, uids []string) map[string][]rankcache.BoardID {
 	fetched, err := f.cfg.Origin.RoomBoards(ctx, uids)
 	if err != nil {
+		f.lost.unsure = true
 		f.metrics.redisErrors.Inc()
 	}
 	f.runningRead = f.runningRead || err == nil

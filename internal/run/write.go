@@ -148,7 +148,8 @@ type writerProcess struct {
 
 func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
-	w.Rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Origin: origin.New(w.redis, o.Names, origin.WithTimeout(o.RedisTimeout)),
+	boards := origin.New(w.redis, o.Names, origin.WithTimeout(o.RedisTimeout))
+	w.Rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Origin: boards, Histories: boards.Histories,
 		Shared: o.SharedRooms(w.redis), Log: log}, w.registry)
 	if err := w.Rooms.Load(); err != nil {
 		return cli.Usagef("--rooms: %w", err)

@@ -127,7 +127,7 @@ func replayTotal(total string) replay.TotalSource {
 
 func (s *Sidecar) buildRooms() error {
 	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
-	cfg := roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, Origin: s.origin, Shared: s.options.SharedRooms(s.redis), Changed: changed, Log: s.log}
+	cfg := roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, Origin: s.origin, Histories: s.origin.Histories, Shared: s.options.SharedRooms(s.redis), Changed: changed, Log: s.log}
 	if s.kept != nil { // a nil *Store in the interface would not be nil
 		cfg.Kept = s.kept
 	}

@@ -1,0 +1,63 @@
+package roomsync_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/roomsync"
+)
+
+// TestRoomsThatRedisHasLost: rooms set at run time and boards of rooms that are gone with the history of Redis stay in force for a
+// time, until Redis tells them again; those that are deleted go.
+func TestRoomsThatRedisHasLost(t *testing.T) {
+	path := writeFile(t, superHot88)
+	synctest.Test(t, func(t *testing.T) {
+		redis, hash := &running{}, newShared(`{"match":"b","mode":"super-hot"}`, `{"match":"c","mode":"super-hot"}`)
+		redis.set("88", nil, "a")
+		var history atomic.Value
+		history.Store("one")
+		f := run(t, newFollower(roomsync.Config{File: path, Origin: redis, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID) ([]string, error) {
+			if history.Load() == "" {
+				return nil, errors.New("away")
+			}
+			return slices.Repeat([]string{history.Load().(string)}, len(boards)), nil
+		}}))
+		wantSuperHot(t, f, "a", "b", "c")
+		nextPoll() // its history is asked when something is in force
+		remove(t, hash, "board:c")
+		nextPoll()
+		wantSuperHot(t, f, "a", "b")
+
+		history.Store("") // it does not tell at first
+		redis.set("88", nil)
+		remove(t, hash, "board:b")
+		nextPoll()
+		wantSuperHot(t, f, "a", "b")
+		history.Store("two")
+		nextPoll()
+		time.Sleep(time.Minute)
+		wantSuperHot(t, f, "a", "b")
+
+		redis.set("88", nil, "d") // it tells again
+		nextPoll()
+		wantSuperHot(t, f, "b", "d")
+		redis.set("88", nil)
+		nextPoll()
+		wantSuperHot(t, f, "b")
+		time.Sleep(10 * time.Minute)
+		wantSuperHot(t, f)
+	})
+}
+
+func remove(t *testing.T, hash *shared, field string) {
+	t.Helper()
+	if had, err := hash.Remove(t.Context(), field); err != nil || !had {
+		t.Errorf("%s: %v, %v", field, had, err)
+	}
+}
