@@ -15,6 +15,7 @@ type metrics struct {
 	evictions  prometheus.Counter
 	refreshes  *prometheus.CounterVec
 	hits       prometheus.Counter
+	lost       prometheus.Counter
 
 	counted map[rankcache.BoardID]counted // the part of hits that is each page's; only tick uses it
 }
@@ -32,6 +33,7 @@ func newMetrics(reg prometheus.Registerer, t *Tracker) *metrics {
 		flips:      set.Counter("flips_total", "Promotions of boards that were demoted less than 5 minutes before."),
 		evictions:  set.Counter("evictions_total", "Hot boards demoted because the cap was reached by hotter ones."),
 		refreshes:  set.Counters("page_refreshes_total", "Pages of hot boards read from Redis, by result.", "result"),
+		lost:       set.Counter("lost_boards_total", "Hot boards that Redis has lost: pages are kept until --hot-stale."),
 		hits:       set.Counter("page_hits_total", "Reads answered from the local page of a hot board."),
 	}
 	set.CounterFunc("page_misses_total", "Reads of hot boards that found no fresh page.", func() float64 { return float64(t.misses.Load()) })

@@ -24,6 +24,9 @@ type page struct {
 	inFlight bool      // being read from Redis
 	due      time.Time // when to read it next
 	fails    int       // failed reads in a row
+
+	history historyOf // of the fetch alone, as is lost: Redis has lost the board, which was told
+	lost    bool
 }
 
 // cachedTop is a page, when it was last known to equal Redis, and when Redis had answered it.
@@ -101,6 +104,8 @@ type refresher struct {
 	log     *slog.Logger
 	metrics *metrics
 	changed func(rankcache.BoardID) // see [Deps]
+	// histories is that of [Deps].
+	histories func(context.Context, []rankcache.BoardID) ([]string, error)
 
 	mu      sync.Mutex  // guards the scheduling fields of all pages; nothing is called under it
 	failing atomic.Bool // the last fetch failed, which was logged
@@ -151,8 +156,10 @@ func (r *refresher) fetch(ctx context.Context, batch []*page) {
 	for i, p := range batch {
 		boards[i] = p.board
 	}
+	histories := r.historiesBefore(ctx, batch, boards)
 	begin := time.Now()
 	tops, err := r.read(ctx, boards)
+	r.keepLost(ctx, batch, tops, histories)
 	r.complete(batch, tops, begin)
 	r.logOutcome(ctx, err)
 }

@@ -61,9 +61,12 @@ type Deps struct {
 	Open func(rankcache.BoardID) bool
 	// Changed is called when the page of a board was read and is another one. It must
 	// return at once; nil: not wanted.
-	Changed  func(rankcache.BoardID)
-	Log      *slog.Logger
-	Registry prometheus.Registerer
+	Changed func(rankcache.BoardID)
+	// Histories returns for each board a name of what its server has been through, another one after it has lost
+	// something; nil: boards that Redis has lost are not told from those that were deleted.
+	Histories func(context.Context, []rankcache.BoardID) ([]string, error)
+	Log       *slog.Logger
+	Registry  prometheus.Registerer
 }
 
 // New returns a tracker with nothing promoted. It starts nothing. The error is
@@ -79,7 +82,7 @@ func New(cfg Config, deps Deps) (*Tracker, error) {
 	t := &Tracker{cfg: cfg, tiers: deps.Tiers, open: deps.Open, log: deps.Log,
 		own: NewOwnRates(cfg.PromoteRate), policy: newPolicy(cfg)}
 	t.metrics = newMetrics(deps.Registry, t)
-	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics, changed: deps.Changed}
+	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics, changed: deps.Changed, histories: deps.Histories}
 	t.pages.Store(&pageMap{})
 	t.verdict.Store(&seenVerdict{})
 	t.rows.Store(&[]Row{})

@@ -236,7 +236,7 @@ func (s *Sidecar) buildHot() (err error) {
 		return nil
 	}
 	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.Rooms.Tiers,
-		Open: OpenBoards{s.Local}.IsOpen, Changed: rpcPart{s}.changed, Log: s.log, Registry: s.Registry})
+		Open: OpenBoards{s.Local}.IsOpen, Changed: rpcPart{s}.changed, Histories: s.origin.Histories, Log: s.log, Registry: s.Registry})
 	if err != nil {
 		return cli.Usagef("hot boards: %w", err)
 	}
