@@ -174,7 +174,7 @@ func (n Names) AppliedKey(tag string) string {
 func (n Names) WantedKey(tag string) string { return n.besideApplied(tag, ":wanted") }
 
 // AnswersKey returns the key of the hash of what the ledger has answered for such boards: "<answer> <era>", where the
-// answer is one of [AnswerGo] and [AnswerEnded].
+// answer is one of [AnswerGo] and [AnswerEnded]; and [AnswersLeft].
 func (n Names) AnswersKey(tag string) string { return n.besideApplied(tag, ":answers") }
 
 func (n Names) besideApplied(tag, suffix string) string {

@@ -15,6 +15,8 @@ const PositionsDamaged = "damaged"
 const (
 	AnswerGo    = "go"    // it is there again, or the ledger does not have it
 	AnswerEnded = "ended" // it has a final
+	// AnswersLeft is, in place of a board, the field of the number of boards that are still to be looked at.
+	AnswersLeft = ""
 )
 
 // Position is how far a master of Redis is in a partition of the topic of commands.

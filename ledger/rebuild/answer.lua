@@ -1,7 +1,7 @@
 -- Answers for a board of a damaged master, or ends the damage.
 -- KEYS: hash of positions, set of boards that are asked for, hash of answers. ARGV: life of the first, era; and a board and
--- the answer, or nothing: all boards are whole. Returns 1, 0 if the master has another history by now, or 2 if commands are still
--- read again that may be of boards which do not come back.
+-- the answer, '' and the number of boards left, or nothing: all boards are whole. Returns 1, 0 if the master has another
+-- history by now, or 2 if commands are still read again that may be of boards which do not come back.
 local call = redis.call
 if call('HGET', KEYS[1], 'life') ~= ARGV[1] or call('HEXISTS', KEYS[1], 'damaged') == 0
   or not string.find(call('INFO', 'replication'), 'master_replid:' .. ARGV[2], 1, true) then

@@ -4,15 +4,12 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
 	"rankcache/internal/masters"
-	"rankcache/ledger"
 	"rankcache/wire"
 )
 
@@ -66,17 +63,6 @@ func (m *Mender) look(ctx context.Context, tag string, node redis.Cmdable) (d da
 	return d, err
 }
 
-// unchanged returns errOver if a master is not as it was.
-func (m *Mender) unchanged(ctx context.Context, d damaged) error {
-	all, err := m.find(ctx)
-	for _, now := range all {
-		if now == d {
-			return nil
-		}
-	}
-	return errors.Join(errOver, err)
-}
-
 func (m *Mender) keys(d damaged) []string {
 	n := m.opts.Names
 	return []string{n.AppliedKey(d.tag), n.WantedKey(d.tag), n.AnswersKey(d.tag)}
@@ -111,40 +97,4 @@ func (m *Mender) call(ctx context.Context, d damaged, args ...any) error {
 		err = errHealing
 	}
 	return err
-}
-
-// isLost reports whether Redis lacks changes of a board that the ledger has.
-func (m *Mender) isLost(ctx context.Context, d damaged, k *ledger.Known) (bool, error) {
-	var meta, lease *redis.StringCmd
-	_, err := m.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		meta, lease = p.Get(ctx, m.opts.Names.MetaKey(k.Board)), p.Get(ctx, m.opts.Names.AdopterKey(k.Board))
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, err
-	}
-	if errors.Is(meta.Err(), redis.Nil) {
-		return true, nil
-	}
-	now, err := wire.ParseMeta(meta.Val())
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("board %s: %w", k.Board, err)
-	case now.Life >= wire.LifeClosed:
-		return false, nil
-	case now.Era == d.era: // it has begun in this era, which it may only as a whole; a rebuild that has died may hold it
-		return now.Adopting && strings.HasPrefix(lease.Val(), "rebuild:"), nil
-	}
-	return now.Seq < k.State.Seq || now.Run < k.State.Run, nil
-}
-
-// isOn reports whether a master has a board's slot.
-func (m *Mender) isOn(ctx context.Context, d damaged, b rankcache.BoardID) bool {
-	cluster, ok := m.opts.Redis.(*redis.ClusterClient)
-	if !ok {
-		return true
-	}
-	its, err := cluster.MasterForKey(ctx, m.opts.Names.MetaKey(b))
-	that, err2 := cluster.MasterForKey(ctx, m.opts.Names.AppliedKey(d.tag))
-	return err != nil || err2 != nil || its == that
 }

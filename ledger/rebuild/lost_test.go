@@ -26,7 +26,7 @@ import (
 // lossy is a fixture whose Redis is its own, and loses boards.
 type lossy struct {
 	*fixture
-	server *servers.Redis
+	server *servers.Redis // nil: a cluster
 	ledger *ledger.Ledger
 	stop   func() // the ledger
 }
@@ -38,7 +38,15 @@ func newLossy(t *testing.T) *lossy {
 	dial := func(testing.TB) redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true, DialerRetries: 1})
 	}
-	l := &lossy{fixture: newIdle(t, testkit.SQLKinds[0], dial), server: server}
+	l := newLossyOn(t, testkit.SQLKinds[0], dial)
+	l.server = server
+	return l
+}
+
+// newLossyOn is the same on a Redis and a kind of database.
+func newLossyOn(t *testing.T, kind string, dial func(testing.TB) redis.UniversalClient) *lossy {
+	t.Helper()
+	l := &lossy{fixture: newIdle(t, kind, dial)}
 	l.ledger = l.start(t, func(ctx context.Context, now ledger.Now) { l.mender(t, 1<<40).Run(ctx, now) })
 	l.startLedger(t)
 	return l
@@ -80,11 +88,15 @@ func (l *lossy) forget(t *testing.T) {
 		if err == nil {
 			part.Offset, err = testkit.Committed(t.Context(), client, l.name, topic, 1)
 		}
-		at, _ := wire.ParsePosition(l.redis.HGet(t.Context(), l.hash(), "0").Val())
-		if err == nil && (lag > 0 || at.Next < part.Offset) {
-			err = fmt.Errorf("lag %d, position %+v, want %d", lag, at, part.Offset)
+		if err == nil && lag > 0 {
+			err = fmt.Errorf("lag %d", lag)
 		}
-		return err
+		return errors.Join(err, masters.Each(t.Context(), l.redis, func(ctx context.Context, tag string, node redis.Cmdable) error {
+			if at, _ := wire.ParsePosition(node.HGet(ctx, l.opts.Names.AppliedKey(tag), "0").Val()); at.Next < part.Offset {
+				return fmt.Errorf("position %+v, want %d", at, part.Offset)
+			}
+			return nil
+		}))
 	})
 	req := kmsg.NewPtrDeleteRecordsRequest()
 	req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{part}}}
@@ -96,11 +108,24 @@ func (l *lossy) forget(t *testing.T) {
 
 func (l *lossy) hash() string { return l.opts.Names.AppliedKey(masters.Tag(0)) }
 
+// hashOf returns the key of the positions of a board's master.
+func (l *lossy) hashOf(t *testing.T, b rankcache.BoardID) string {
+	t.Helper()
+	tag, err := masters.Of(t.Context(), l.redis, l.opts.Names.MetaKey(b))
+	must(t, err)
+	return l.opts.Names.AppliedKey(tag)
+}
+
 // awaitWhole waits until Redis was found to be damaged and is whole again.
 func (l *lossy) awaitWhole(t *testing.T, life string) {
 	t.Helper()
+	l.awaitHash(t, l.hash(), life)
+}
+
+func (l *lossy) awaitHash(t *testing.T, hash, life string) {
+	t.Helper()
 	testkit.Eventually(t, testTimeout, func() error {
-		fields, err := l.redis.HGetAll(t.Context(), l.hash()).Result()
+		fields, err := l.redis.HGetAll(t.Context(), hash).Result()
 		if since := fields[wire.PositionsDamaged]; err == nil && (since != "" || fields[wire.PositionsLife] == life || len(fields) < 2) {
 			err = fmt.Errorf("positions %v, want another life than %s, and no damage", fields, life)
 		}
@@ -308,10 +333,55 @@ func (l *lossy) mendOnce(t *testing.T, calls int64) {
 	if err == nil && len(found) > 0 {
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
-		err = m.mend(ctx, ledger.Now{Leads: func() bool { return true }, Reached: func(context.Context) error { return nil }}, found[0])
+		err = (&mending{Mender: m, damaged: found[0]}).run(ctx, ledger.Now{Leads: func() bool { return true }, Reached: func(context.Context) error { return nil }})
 	}
 	if err != nil && !errors.Is(err, errDead) && !errors.Is(err, errOver) && !strings.Contains(err.Error(), errDead.Error()) {
 		t.Error("mend:", err)
+	}
+}
+
+// One of three masters loses all: its boards come back, and those of the others stay as they are.
+func TestLostMasterOfACluster(t *testing.T) {
+	t.Parallel()
+	testkit.FullOnly(t, "a cluster of its own")
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			c := testkit.StartRedisCluster(t, servers.ClusterOptions{})
+			l := newLossyOn(t, kind, func(testing.TB) redis.UniversalClient {
+				return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true})
+			})
+			var boards []*fixture
+			for i := range 12 {
+				f := l.of([]string{"plain", "ties", "trim"}[i%3], fmt.Sprint(i))
+				f.fill(t)
+				boards = append(boards, f)
+			}
+			l.forget(t)
+			want, before := make([]map[string]float64, len(boards)), make([]rankcache.State, len(boards))
+			for i, f := range boards {
+				want[i], before[i] = f.scores(t), f.state(t)
+			}
+			hash := l.hashOf(t, boards[0].board)
+			life := l.redis.HGet(t.Context(), hash, wire.PositionsLife).Val()
+			m, err := c.Master(t.Context(), hash)
+			must(t, err)
+			must(t, m.Do(t.Context(), "FLUSHALL"))
+			boards[0].give(t, "after", "m1", `"op":"incr","delta":1`) // waits for the rebuild
+			want[0]["m1"]++
+			before[0].Seq++
+			l.awaitHash(t, hash, life)
+			lost := 0
+			for i, f := range boards {
+				if l.hashOf(t, f.board) == hash {
+					lost++
+					f.wantBack(t, want[i], before[i])
+					continue
+				}
+				equal(t, "scores of "+string(f.board), f.scores(t), want[i])
+				equal(t, "state", f.state(t), before[i])
+			}
+			t.Logf("%d of %d boards were lost", lost, len(boards))
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package rebuild
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"rankcache"
@@ -19,20 +17,10 @@ import (
 	"rankcache/internal/tick"
 	"rankcache/ledger"
 	"rankcache/rooms"
-	"rankcache/wire"
 )
 
-const (
-	// lookEvery is how often damaged masters are looked for, and wantedEvery how often, on one, boards whose
-	// commands wait.
-	lookEvery, wantedEvery = time.Second, 50 * time.Millisecond
-	// wantedAtOnce is how many boards whose commands wait are rebuilt at once.
-	wantedAtOnce = 8
-	// knownAtOnce is how many boards are read at a time.
-	knownAtOnce = 1000
-	// reachedWithin is how long the ledger may take to read what there is, until it is asked anew.
-	reachedWithin = 10 * time.Minute
-)
+// lookEvery is how often damaged masters are looked for.
+const lookEvery = time.Second
 
 // MenderOptions configure a [Mender].
 type MenderOptions struct {
@@ -106,22 +94,49 @@ func (m *Mender) note(change func(*MendStatus)) {
 	m.lefts.Set(float64(m.status.Left))
 }
 
-// Run looks for damaged masters until ctx ends, beside a ledger.
+// Run looks for damaged masters until ctx ends, beside a ledger, and makes all that it finds whole at the same time.
 func (m *Mender) Run(ctx context.Context, now ledger.Now) {
+	under := make(map[damaged]*mending)
+	var all sync.WaitGroup
+	defer all.Wait()
 	for range tick.NowAndEvery(ctx, lookEvery) {
-		if !now.Leads() {
-			m.note(func(s *MendStatus) { s.State, s.Error, s.Damaged = "idle", "", []string{} })
-			continue
+		found, known := m.found(ctx, now)
+		for d, one := range under {
+			if one.ended.Load() || known && !slices.Contains(found, d) {
+				one.cancel(errOver)
+				delete(under, d)
+			}
 		}
-		found, err := m.find(ctx)
-		if err != nil {
-			m.failed(err)
-		} else if len(found) == 0 {
-			m.note(func(s *MendStatus) { s.State, s.Error, s.Damaged, s.Wanted, s.Left = "whole", "", []string{}, 0, 0 })
-		} else {
-			m.mendAll(ctx, now, found)
+		for _, d := range found {
+			if under[d] == nil {
+				under[d] = m.begin(ctx, now, d, &all)
+			}
 		}
 	}
+}
+
+// found returns the damaged masters that this ledger has to make whole, and whether these are all.
+func (m *Mender) found(ctx context.Context, now ledger.Now) (found []damaged, known bool) {
+	if !now.Leads() {
+		m.note(func(s *MendStatus) { s.State, s.Error, s.Damaged = "idle", "", []string{} })
+		return nil, true
+	}
+	found, err := m.find(ctx)
+	if err != nil { // those that answer are made whole
+		m.failed(err)
+		return found, false
+	}
+	tags := make([]string, len(found))
+	for i, d := range found {
+		tags[i] = d.tag
+	}
+	slices.Sort(tags)
+	m.note(func(s *MendStatus) {
+		if s.Damaged = tags; len(tags) == 0 {
+			s.State, s.Error = "whole", ""
+		}
+	})
+	return found, true
 }
 
 func (m *Mender) failed(err error) {
@@ -130,208 +145,6 @@ func (m *Mender) failed(err error) {
 		s.State = cmp.Or(map[bool]string{true: "unknown"}[len(s.Damaged) == 0], s.State)
 	})
 	m.limit.Do(func() { m.log.Warn("boards that Redis may have lost are not rebuilt, retrying", "err", err) })
-}
-
-// mendAll makes masters whole, all at the same time.
-func (m *Mender) mendAll(ctx context.Context, now ledger.Now, found []damaged) {
-	tags := make([]string, len(found))
-	for i, d := range found {
-		tags[i] = d.tag
-	}
-	slices.Sort(tags)
-	m.note(func(s *MendStatus) { s.Damaged, s.Wanted, s.Left = tags, 0, 0 })
-	var all sync.WaitGroup
-	for _, d := range found {
-		all.Go(func() {
-			if err := m.mend(ctx, now, d); err != nil && ctx.Err() == nil {
-				m.failed(err)
-			}
-		})
-	}
-	all.Wait()
-}
-
-// mend makes a master whole, or returns why that can't be done now. It may be repeated.
-func (m *Mender) mend(ctx context.Context, now ledger.Now, d damaged) error {
-	begun := time.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go m.watch(ctx, cancel, now, d)
-	m.note(func(s *MendStatus) { s.State = "behind" })
-	reading, stop := context.WithTimeout(ctx, reachedWithin)
-	err := now.Reached(reading)
-	stop()
-	if err != nil {
-		return cmp.Or(context.Cause(ctx), err)
-	}
-	m.note(func(s *MendStatus) { s.State, s.Error = "rebuilding", "" })
-	boards, err := m.known(ctx, d)
-	if err != nil {
-		return err
-	}
-	before := m.Status().Rebuilt
-	g, both := errgroup.WithContext(ctx)
-	cleared := make(chan struct{})
-	g.Go(func() error { return m.mendWanted(both, d, cleared) })
-	g.Go(func() error {
-		defer close(cleared)
-		if err := m.mendOthers(both, d, boards); err != nil {
-			return err
-		}
-		return m.clearOnceHealed(both, d)
-	})
-	if err := g.Wait(); err != nil {
-		return cmp.Or(context.Cause(ctx), err)
-	}
-	m.log.Warn("Redis has all boards that the ledger has", "master", d.tag, "rebuilt", m.Status().Rebuilt-before, "took", time.Since(begun))
-	return nil
-}
-
-// clearOnceHealed takes the mark away as soon as writers have read what they read again.
-func (m *Mender) clearOnceHealed(ctx context.Context, d damaged) error {
-	for range tick.NowAndEvery(ctx, wantedEvery) {
-		err := m.clear(ctx, d)
-		if !errors.Is(err, errHealing) {
-			return err
-		}
-		m.note(func(s *MendStatus) { s.State, s.Error = "reading", err.Error() })
-	}
-	return context.Cause(ctx)
-}
-
-// watch ends the work on a master that has another history, or if another ledger is to do it.
-func (m *Mender) watch(ctx context.Context, cancel context.CancelCauseFunc, now ledger.Now, d damaged) {
-	for range tick.Every(ctx, lookEvery) {
-		if err := m.unchanged(ctx, d); err != nil || !now.Leads() {
-			cancel(errors.Join(errOver, err))
-		}
-	}
-}
-
-// mendWanted rebuilds boards whose commands wait, and answers for them, until the master is whole.
-func (m *Mender) mendWanted(ctx context.Context, d damaged, cleared <-chan struct{}) error {
-	before := 0
-	for range tick.NowAndEvery(ctx, wantedEvery) {
-		boards, err := m.wanted(ctx, d)
-		if err != nil {
-			return err
-		}
-		m.note(func(s *MendStatus) { s.Wanted += len(boards) - before })
-		before = len(boards)
-		var g errgroup.Group
-		g.SetLimit(wantedAtOnce)
-		for _, b := range boards {
-			g.Go(func() error { return m.mendWantedBoard(ctx, d, b) })
-		}
-		if err := g.Wait(); err != nil {
-			m.failed(err) // others go on; it is tried again
-		}
-		select {
-		case <-cleared:
-			return nil
-		default:
-		}
-	}
-	return context.Cause(ctx)
-}
-
-func (m *Mender) mendWantedBoard(ctx context.Context, d damaged, b rankcache.BoardID) error {
-	if !m.take(b) {
-		return nil // it is asked for again
-	}
-	defer m.free(b)
-	k, err := m.opts.Store.KnownBoard(ctx, b)
-	if err != nil {
-		return err
-	}
-	answer := wire.AnswerGo
-	if k.Final {
-		answer = wire.AnswerEnded
-	} else if k.State.Run != 0 {
-		err = m.mendBoard(ctx, m.fast, d, &k)
-	}
-	if err != nil {
-		return err
-	}
-	return m.answer(ctx, d, b, answer)
-}
-
-// mendOthers rebuilds all other boards, those that were changed lately first.
-func (m *Mender) mendOthers(ctx context.Context, d damaged, boards []ledger.Known) error {
-	left := len(boards)
-	m.note(func(s *MendStatus) { s.Left += left })
-	defer func() { m.note(func(s *MendStatus) { s.Left -= left }) }()
-	var failed error // of one; others go on
-	for i := range boards {
-		k := &boards[i]
-		for !m.take(k.Board) {
-			tick.Sleep(ctx, wantedEvery)
-		}
-		err := m.mendBoard(ctx, m.slow, d, k)
-		m.free(k.Board)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		failed = cmp.Or(failed, err)
-		m.note(func(s *MendStatus) { s.Left--; left-- })
-	}
-	return failed
-}
-
-// known returns the boards of a master that the ledger has and that may be lost.
-func (m *Mender) known(ctx context.Context, d damaged) (boards []ledger.Known, err error) {
-	file := m.opts.File()
-	if !slices.ContainsFunc(file.Classes, func(c *rooms.Class) bool { return c.Ledger }) {
-		return nil, errors.New("no class has a ledger: give rankcache ledger the --rooms of the writers")
-	}
-	for after := rankcache.BoardID(""); ; {
-		page, err := m.opts.Store.Known(ctx, after, knownAtOnce)
-		if err != nil || len(page) == 0 {
-			slices.SortFunc(boards, func(a, b ledger.Known) int { return cmp.Compare(b.At, a.At) })
-			return boards, err
-		}
-		for _, k := range page {
-			if !k.Final && lives(file, k.Board, k.At) && m.isOn(ctx, d, k.Board) {
-				boards = append(boards, k)
-			}
-		}
-		after = page[len(page)-1].Board
-	}
-}
-
-// mendBoard rebuilds a board if Redis has lost changes of it.
-func (m *Mender) mendBoard(ctx context.Context, with *Rebuilder, d damaged, k *ledger.Known) error {
-	if !lives(m.opts.File(), k.Board, k.At) {
-		return nil
-	}
-	lost, err := m.isLost(ctx, d, k)
-	if err != nil || !lost {
-		return err
-	}
-	result, err := with.again(ctx, k.Board, d.era)
-	switch {
-	case errors.Is(err, ErrExpired) || errors.Is(err, errWhole):
-		return nil
-	case err != nil:
-		m.rebuilt.WithLabelValues("failed").Inc()
-		return err
-	}
-	m.count(k.Board, result)
-	return nil
-}
-
-func (m *Mender) count(b rankcache.BoardID, done *Result) {
-	result := "whole"
-	if done.Partial != nil {
-		result = "partial"
-		m.log.Error("a board that Redis had lost was rebuilt, and may lack some of what it had", "board", b, "err", done.Partial)
-	}
-	m.rebuilt.WithLabelValues(result).Inc()
-	m.note(func(s *MendStatus) {
-		if s.Rebuilt++; done.Partial != nil {
-			s.Partial++
-		}
-	})
 }
 
 // take reports whether nobody looks at a board, and has the caller do so.
