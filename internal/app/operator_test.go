@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"rankcache/internal/health"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
+	"rankcache/internal/masters"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
@@ -69,6 +71,7 @@ func TestOperatorPage(t *testing.T) {
 	p.run(t, "Compare", func(t *testing.T) { p.checkCompare(t, h) })
 	p.run(t, "Member", func(t *testing.T) { p.checkMember(t, h) })
 	p.run(t, "Plots", func(t *testing.T) { p.checkPlots() })
+	p.run(t, "Damage", func(t *testing.T) { p.checkDamage(t, h) })
 	p.run(t, "Drop", func(t *testing.T) { p.checkDrop(t) })
 	p.run(t, "Lost", func(t *testing.T) { p.checkLost(t, s) })
 }
@@ -328,6 +331,29 @@ func (p *tab) checkBypass(t *testing.T, h *fixture) {
 	p.await("no banner", `document.querySelectorAll('#bypasses li').length === 0`)
 	if lines := p.complaints(); len(lines) > 0 {
 		t.Errorf("the console shows %q", lines)
+	}
+}
+
+// checkDamage has Redis say that it may lack boards, as a writer and the ledger do.
+func (p *tab) checkDamage(t *testing.T, h *fixture) {
+	names, client := wire.DefaultNames(), h.redis(t)
+	names.Commands = h.common[slices.Index(h.common, "--topic-commands")+1]
+	says := func(words string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('#troubles li')].some((li) => li.textContent.includes(%q))`, words)
+	}
+	tag := masters.Tag(0)
+	must(t, client.HSet(t.Context(), names.AppliedKey(tag), wire.PositionsLife, "x", wire.PositionsDamaged, fmt.Sprint(time.Now().Add(-3*time.Minute).UnixMilli(), " 1")).Err())
+	p.await("a ledger that has not begun", says("went back, 3 min")+" && "+says("the ledger has not begun to rebuild them. Check that rankcache ledger runs with --rebuild-lost"))
+	must(t, client.SAdd(t.Context(), names.WantedKey(tag), "a", "b").Err())
+	must(t, client.HSet(t.Context(), names.AnswersKey(tag), wire.AnswersLeft, "1200 00ff").Err())
+	p.await("what is left", says("the ledger has 1,200 boards left to rebuild; commands of 2 boards wait for that."))
+	p.value(`[...document.querySelectorAll('#troubles button')].find((b) => b.getAttribute('aria-label').includes('went back')).click()`)
+	p.await("the runbook", `document.getElementById('runbook-title').textContent === 'RankcacheBoardsWait'`)
+	p.click("#runbook-close")
+	must(t, client.Del(t.Context(), names.AppliedKey(tag), names.WantedKey(tag), names.AnswersKey(tag)).Err())
+	p.await("no banner", "!"+says("went back"))
+	if messages := p.complaints(); len(messages) > 0 {
+		t.Errorf("the console has %q", messages)
 	}
 }
 

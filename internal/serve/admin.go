@@ -53,6 +53,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 // page shows.
 func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
 	s.addLocalBoards(status)
+	status.Sections["damage"] = s.damage.status
 	status.Sections["profiles"] = func() any { return s.profileStats() }
 	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken.Get() != ""} }
 	status.Sections["live"] = func() any { return map[string]bool{"streams": s.rpcServer != nil} }

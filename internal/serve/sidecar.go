@@ -41,6 +41,7 @@ type Sidecar struct {
 	shown     *shownBoards
 	redis     redis.UniversalClient
 	origin    *origin.Origin
+	damage    *damageLook
 	Rooms     *roomsync.Follower
 	memory    *memoryShare
 	Local     *localboard.Boards

@@ -77,6 +77,8 @@ func (s *Sidecar) buildOrigin() (err error) {
 	}
 	s.origin = origin.New(s.redis, s.options.Names, origin.WithTotalSource(total),
 		origin.WithTimeout(s.options.RedisTimeout), origin.WithRegisterer(s.Registry))
+	s.damage = newDamageLook(s.redis, s.options.Names)
+	s.parts = append(s.parts, s.damage)
 	return nil
 }
 

@@ -19,6 +19,7 @@ function troubles(status) {
     const d = status.dependencies?.[key];
     if (d?.state === 'failing') add(`dependency ${key}`, `${name} has not answered for ${since(d.since)}`, serviceRunbooks[key]);
   }
+  if (status.damage) add('damage', damage(status.damage), 'RankcacheBoardsWait');
   const by = status.boards_by_state ?? {};
   if (by.lost) add('lost', `Redis has lost ${many(by.lost, 'board')}: answered as they were. Write them anew with rankcache rebuild, those without a ledger with --from log`, 'RankcacheBoardsLost');
   if (status.boards_begun_again) add('begun-again', `Redis has lost ${many(status.boards_begun_again, 'board')} that others have begun again: what they had is not on them. rankcache rebuild --from log --earlier puts it back`, 'RankcacheBoardsLost');
@@ -28,6 +29,15 @@ function troubles(status) {
   const refused = status.memory?.refused_boards ?? 0;
   if (refused) add('refused', `${many(refused, 'board')} refused for want of memory: Redis answers`, 'RankcacheMemoryRefused');
   return all;
+}
+
+// damage tells what is left of a Redis that may have lost boards.
+function damage({ since: from, wanted, left }) {
+  const waiting = wanted ? `; commands of ${many(wanted, 'board')} wait for that` : '';
+  const begun = `Redis was emptied, or went back, ${since(from)} ago`;
+  if (left === null) return `${begun}, and may lack boards: the ledger has not begun to rebuild them${waiting}. Check that rankcache ledger runs with --rebuild-lost and is not behind`;
+  if (!left) return `${begun}: all boards that the ledger has are there again, and the writers still read commands again. Check that they run`;
+  return `${begun}: the ledger has ${many(left, 'board')} left to rebuild${waiting}. If the number stands still, check rebuild_lost in the ledger’s /status`;
 }
 
 // The first that fails may be why the later ones do: profiles and hot keys may come from Redis.

@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache/internal/masters"
+	"rankcache/internal/tick"
+	"rankcache/wire"
+)
+
+// damageEvery is the least time between two looks for damaged masters of Redis.
+const damageEvery = 3 * time.Second
+
+// damageLook tells which masters of Redis may lack boards that the ledger has, and how many are left. Redis is asked only
+// while somebody asks here.
+type damageLook struct {
+	client redis.UniversalClient
+	names  wire.Names
+	asked  chan struct{}
+	now    atomic.Pointer[Damage] // nil: none, or not known
+}
+
+// Damage is the part of /status about a Redis that may lack boards which the ledger has.
+type Damage struct {
+	Masters int       `json:"masters"`
+	Since   time.Time `json:"since"`  // of the first
+	Wanted  int64     `json:"wanted"` // boards whose commands wait
+	Left    *int64    `json:"left"`   // boards that the ledger still has to look at, but for those of masters that it has not begun with; null: it has begun with none
+}
+
+func newDamageLook(client redis.UniversalClient, names wire.Names) *damageLook {
+	return &damageLook{client: client, names: names, asked: make(chan struct{}, 1)}
+}
+
+// status returns what was found last, and has Redis asked again.
+func (l *damageLook) status() any {
+	select {
+	case l.asked <- struct{}{}:
+	default:
+	}
+	if now := l.now.Load(); now != nil {
+		return now
+	}
+	return nil
+}
+
+// Run looks until ctx ends.
+func (l *damageLook) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-l.asked:
+			l.now.Store(l.look(ctx))
+			tick.Sleep(ctx, damageEvery)
+		}
+	}
+	return nil
+}
+
+// look returns nil if no master is damaged.
+func (l *damageLook) look(ctx context.Context) *Damage {
+	var mu sync.Mutex
+	var sum Damage
+	_ = masters.Each(ctx, l.client, func(ctx context.Context, tag string, node redis.Cmdable) error {
+		one, err := l.master(ctx, tag, node)
+		mu.Lock()
+		defer mu.Unlock()
+		if one != nil {
+			sum.add(one)
+		}
+		return err
+	})
+	if sum.Masters == 0 { // or Redis does not tell: its own lamp shows that
+		return nil
+	}
+	return &sum
+}
+
+// master returns nil if a master is not damaged.
+func (l *damageLook) master(ctx context.Context, tag string, node redis.Cmdable) (*Damage, error) {
+	var mark, left *redis.StringCmd
+	var wanted *redis.IntCmd
+	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
+		mark, wanted, left = p.HGet(ctx, l.names.AppliedKey(tag), wire.PositionsDamaged), p.SCard(ctx, l.names.WantedKey(tag)), p.HGet(ctx, l.names.AnswersKey(tag), wire.AnswersLeft)
+		return nil
+	})
+	var since, n int64
+	if _, scanned := fmt.Sscan(mark.Val(), &since); scanned != nil {
+		return nil, err
+	}
+	one := &Damage{Masters: 1, Since: time.UnixMilli(since), Wanted: wanted.Val()}
+	if _, err := fmt.Sscan(left.Val(), &n); err == nil {
+		one.Left = &n
+	}
+	return one, nil
+}
+
+func (d *Damage) add(one *Damage) {
+	d.Masters++
+	d.Wanted += one.Wanted
+	if d.Since.IsZero() || one.Since.Before(d.Since) {
+		d.Since = one.Since
+	}
+	if d.Left == nil {
+		d.Left = one.Left
+	} else if one.Left != nil {
+		*d.Left += *one.Left
+	}
+}
