@@ -77,12 +77,12 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	brokers := testkit.Kafka(t)
 	testkit.CreateTopic(t, brokers, "update_cache_"+board, 1, map[string]string{"retention.ms": "-1"})
 	found, code, text := examine(t, "--redis", "redis://"+testkit.Redis(t), "--kafka", brokers, "--rooms", superHotRooms(t, board),
-		"--for", "serve,write,poll,controller", "--key-rooms", testkit.Name(t), "--rpc", "127.0.0.1:0", "--live-streams", "4000000000")
+		"--for", "serve,write,poll,controller,ledger", "--key-rooms", testkit.Name(t), "--rpc", "127.0.0.1:0", "--live-streams", "4000000000")
 	if code != cli.ExitOK {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	for check, want := range map[string]string{
-		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-role": "ok: master", "redis-acl": `ok: user "default" may use every command that serve, write, poll, controller`, "kafka-deletion": "ok: the user may delete topic",
+		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-role": "ok: master", "redis-acl": `ok: user "default" may use every command that serve, write, poll, controller, ledger`, "kafka-deletion": "ok: the user may delete topic",
 		"boards": "ok: 1 boards are super-hot", "redis-eviction": "ok: noeviction", "redis-clock": "ok: agrees", "kafka": "ok: 1 brokers", "kafka-topics": "ok: each of 1",
 		"kafka-retention": "ok: no retention limit", "kafka-replicas": "ok: one broker", "kafka-clock": "ok", "ports": "ok", "open-files": "warn: 4000004096 for --rpc",
 		"hot-source": "ok: by 50 reads/s of this sidecar (--hot-promote-rate), or by the verdict of rankcache poll; without one, what many pods read rarely is not noticed",

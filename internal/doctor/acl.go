@@ -25,8 +25,8 @@ type permission struct {
 
 // String returns the command as it is written in an ACL.
 func (a permission) String() string {
-	if a.args[0] == "SCRIPT" {
-		return fmt.Sprintf("SCRIPT|%s", a.args[1])
+	if a.args[0] == "CLUSTER" {
+		return fmt.Sprintf("%s|%s", a.args[0], a.args[1])
 	}
 	return fmt.Sprint(a.args[0])
 }
@@ -82,6 +82,19 @@ func (r Redis) needs(role string) []permission {
 			read("ZCARD", board), read("ZSCAN", board, 0), write("MULTI"), none("PEXPIREAT", board, 1), // of finals
 			read("ZRANGE", board, 0, 0), read("HGET", primes, "m"), read("HEXISTS", primes, "m"), read("HLEN", primes), none("UNLINK", primes), read("INFO", "replication"), // of rolling boards
 			write("SET", lease, "x"), read("PTTL", lease), write("PEXPIRE", lease, 1), write("DEL", lease)}
+	case "ledger": // --rebuild-lost; the temporary keys begin with the name of the meta
+		applied, wanted, answers, temporary := r.Names.AppliedKey("0"), r.Names.WantedKey("0"), r.Names.AnswersKey("0"), meta+":rebuild:"
+		list := []permission{read("INFO", "replication"), read("HMGET", applied, "life"), read("SMEMBERS", wanted), read("HGET", applied, "life"), read("HEXISTS", applied, "damaged"), read("HVALS", applied),
+			read("GET", meta), read("GET", adopter), read("TIME"), read("EVALSHA", noScript, 1, board), read("ZCARD", temporary), read("HLEN", temporary), read("EXISTS", temporary),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), none("EVAL", "return 0", 1, board), write("MULTI"),
+			write("HDEL", applied, "damaged"), none("SREM", wanted, nobody), write("DEL", wanted), write("HSET", answers, "b", "x"), write("DEL", answers),
+			none("SET", meta, "x", "XX"), none("SETRANGE", meta, 0, ""), none("SET", adopter, "x", "XX"), none("PEXPIRE", adopter, 1), none("DEL", adopter), none("ZADD", r.Names.Ends, "XX", 1, nobody),
+			write("HSET", temporary, "m", 1), none("ZADD", temporary, "XX", 1, "m"), none("PEXPIRE", temporary, 1), none("PERSIST", temporary), none("PEXPIREAT", temporary, 1),
+			none("UNLINK", temporary), write("RENAME", temporary, board), write("RENAME", temporary, orders), none("UNLINK", board), none("UNLINK", orders)}
+		for _, c := range wire.Companions() {
+			list = append(list, write("RENAME", temporary, r.Names.CompanionKey(probeBoard, c)), none("UNLINK", r.Names.CompanionKey(probeBoard, c)))
+		}
+		return list
 	case "reconcile":
 		return []permission{read("GET", meta)}
 	case "poll":
@@ -91,7 +104,15 @@ func (r Redis) needs(role string) []permission {
 	return nil
 }
 
-// Needs returns the commands that an ACL must grant to a role: serve, keep, write, poll, controller or reconcile.
+// ofCluster returns what a role that looks for the masters of a cluster needs besides.
+func (r Redis) ofCluster(role string) []permission {
+	if r.Mode != "cluster" || !slices.Contains([]string{"write", "controller", "ledger"}, role) {
+		return nil
+	}
+	return []permission{{[]any{"CLUSTER", "NODES"}, false}}
+}
+
+// Needs returns the commands that an ACL must grant to a role: serve, keep, write, poll, controller, ledger (to rebuild what Redis has lost) or reconcile.
 func (r Redis) Needs(role string) (commands []string) {
 	for _, a := range r.needs(role) {
 		if !slices.Contains(commands, a.String()) {
@@ -113,7 +134,7 @@ func (r Redis) commands(ctx context.Context) Verdict {
 	untried := 0
 	for _, role := range r.Roles {
 		var missing, lacking []string
-		for _, a := range r.needs(role) {
+		for _, a := range append(r.needs(role), r.ofCluster(role)...) {
 			if !dry && a.writes {
 				untried++
 				continue

@@ -60,13 +60,13 @@ prints one line for each check, without secrets; every check has a deadline.
 
 Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad flag.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
-  rankcache doctor --config rankcache.yaml --for serve,write,poll,controller -o json
+  rankcache doctor --config rankcache.yaml --for serve,write,poll,controller,ledger -o json
   rankcache doctor --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database
   kubectl exec app-0 -c rankcache -- rankcache doctor`,
 		Args: cli.NoArgs,
 	}
 	o.serve.Register(cmd.Flags())
-	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, keep, write, poll, controller; for controller also whether the Kafka user may delete topics")
+	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, keep, write, poll, controller, ledger (to rebuild what Redis has lost); for controller also whether the Kafka user may delete topics")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultDoctorTimeout, "deadline of one check")
 	o.database = cli.SecretVar(cmd.Flags(), "database", "", "`URL` of the ledger's database, to check the ledger, too: as of rankcache ledger")
 	output := cli.OutputFlag(cmd.Flags(), "text")
@@ -76,8 +76,8 @@ Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad 
 
 func (o *doctorOptions) run(ctx context.Context, _ io.Writer) (*DoctorReport, error) {
 	for _, role := range o.roles {
-		if !slices.Contains([]string{"serve", "keep", "write", "poll", "controller"}, role) {
-			return nil, cli.Usagef("--for %q: want serve, keep, write, poll or controller", role)
+		if !slices.Contains([]string{"serve", "keep", "write", "poll", "controller", "ledger"}, role) {
+			return nil, cli.Usagef("--for %q: want serve, keep, write, poll, controller or ledger", role)
 		}
 	}
 	if o.timeout <= 0 {
