@@ -7,10 +7,10 @@ import (
 
 // checkPositions checks that a server has what its positions tell.
 func (w *world) checkPositions(s int, n *node) {
-	if n.data.hash == nil {
+	if n.hash() == nil {
 		return
 	}
-	for id, p := range n.data.hash.Of {
+	for id, p := range n.hash().Of {
 		if p.Topic != w.topic.id {
 			continue
 		}
@@ -40,7 +40,7 @@ func (w *world) checkHas(s int, n *node, e entry) {
 				continue
 			}
 		}
-		w.fail("%s has position %+v of partition %d, but not order %d at %d", n.name, n.data.hash.Of[e.part], e.part, e.id, e.offset)
+		w.fail("%s has position %+v of partition %d, but not order %d at %d", n.name, n.hash().Of[e.part], e.part, e.id, e.offset)
 	}
 }
 
@@ -228,7 +228,7 @@ func (w *world) checkLedger(name string, b *board) {
 // checkRewinds: there are no more than there is reason for.
 func (w *world) checkRewinds() {
 	for _, wr := range w.writers {
-		if most := wr.assigned + wr.m.Changes() + wr.marks + w.scriptFlushes + w.flushes + w.logEvents; wr.rewinds > most {
+		if most := wr.assigned + wr.m.Changes() + wr.marks + w.scriptFlushes + w.flushes + w.logEvents + 2*w.moves; wr.rewinds > most {
 			w.fail("%s has rewound %d times, with %d assignments, %d changes, and %d more reasons", wr.name, wr.rewinds, wr.assigned, wr.m.Changes(), most-wr.assigned-wr.m.Changes())
 		}
 	}

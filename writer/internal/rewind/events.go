@@ -22,6 +22,8 @@ type Hash struct {
 	Of      map[int32]Position
 	// Renamed tells that the positions are not, or not all, in the hash: they were under another name.
 	Renamed bool
+	// WasDamaged tells that the mark was under another name.
+	WasDamaged bool
 }
 
 // History names what a master has: as long as both are the same, nothing was lost.

@@ -83,10 +83,10 @@ func (wr *writer) publish(t *thread, out []update, refused []entry) {
 func (wr *writer) call(t *thread, round uint64, name string, commands []entry) ([]applied, bool) {
 	s := wr.place[name]
 	for wr.m.Round() == round {
-		era, n := wr.m.Era(master(s)), wr.view[s]
-		replies, no := ask2(t, func() ([]applied, string) { return n.apply(&wr.rules, era, name, commands) })
+		eras, n := wr.eras(), wr.view[s]
+		replies, no := ask2(t, func() ([]applied, string) { return n.apply(&wr.rules, eras, name, commands) })
 		if no == "prepare" {
-			if no = wr.prepare(t, n, era, s, name); no == "waits" {
+			if no = wr.prepare(t, n, eras, s, name); no == "waits" {
 				t.sleep(50 * time.Millisecond)
 				return nil, false
 			}
@@ -96,7 +96,7 @@ func (wr *writer) call(t *thread, round uint64, name string, commands []entry) (
 		}
 		switch no {
 		case "s", "noscript":
-			wr.tell(Fenced{round, master(s)})
+			wr.tell(Fenced{round, wr.shards[s].name()})
 		case "down", "readonly":
 			wr.discover(t, s)
 			t.sleep(20 * time.Millisecond)
@@ -106,18 +106,18 @@ func (wr *writer) call(t *thread, round uint64, name string, commands []entry) (
 }
 
 // prepare makes a board ready, or returns why that is not done.
-func (wr *writer) prepare(t *thread, n *node, era Era, s int, name string) string {
-	run, begins := wr.nextRun(), wr.begins(s, name)
+func (wr *writer) prepare(t *thread, n *node, eras []Era, s int, name string) string {
+	run, begins := wr.nextRun(), wr.begins(name)
 	if asks(name) && !wr.m.Reading() { // it is not judged what is lost
 		return "waits"
 	}
-	no := ask(t, func() string { return n.prepare(&wr.rules, era, name, run, begins) })
+	no := ask(t, func() string { return n.prepare(&wr.rules, eras, name, run, begins) })
 	if no != "begins" {
 		return no
 	}
 	switch may := wr.mayBegin(t, s, name); may {
 	case "go":
-		return ask(t, func() string { return n.prepare(&wr.rules, era, name, run, beginAny) })
+		return ask(t, func() string { return n.prepare(&wr.rules, eras, name, run, beginAny) })
 	case "gone":
 		return "waits"
 	default:

@@ -42,7 +42,7 @@ func (wr *writer) post(t *thread, c *command) bool {
 	}
 	since := wr.now
 	if wr.rules.throughLog && !commutes(c.board) {
-		return wr.await(t, &Post{master(wr.place[c.board]), e.topic, e.part, e.offset, since}, c)
+		return wr.await(t, &Post{wr.shards[wr.place[c.board]].name(), e.topic, e.part, e.offset, since}, c)
 	}
 	names := []string{c.board}
 	if c.board[0] == 'C' {
@@ -54,7 +54,7 @@ func (wr *writer) post(t *thread, c *command) bool {
 			return false
 		}
 		s := wr.place[names[i]]
-		if wr.m.Era(master(s)) == "" || !commutes(c.board) && wr.rules.healing && !wr.healedAt(t, s, e.part) {
+		if len(wr.eras()) == 0 || !commutes(c.board) && wr.rules.healing && !wr.healedAt(t, s, e.part) {
 			t.sleep(20 * time.Millisecond)
 			continue
 		}
@@ -76,7 +76,7 @@ func (wr *writer) post(t *thread, c *command) bool {
 func (wr *writer) healedAt(t *thread, s int, part int32) bool {
 	n := wr.view[s]
 	return ask(t, func() bool {
-		return n.data.hash != nil && n.data.hash.Of[part].Healed == n.era && wr.m.Era(master(s)) == n.era
+		return n.hash() != nil && n.hash().Of[part].Healed == n.era && slices.Contains(wr.eras(), n.era)
 	})
 }
 
@@ -89,10 +89,10 @@ func (wr *writer) await(t *thread, p *Post, c *command) bool {
 		l.Before, no = ask2(t, n.history)
 		if no == "" {
 			l.Position = ask(t, func() Position {
-				if n.data.hash == nil {
+				if n.hash() == nil {
 					return Position{}
 				}
-				return n.data.hash.Of[p.Partition]
+				return n.hash().Of[p.Partition]
 			})
 			l.Recorded = ask(t, func() bool {
 				b := n.data.boards[c.board]
@@ -158,7 +158,7 @@ func (w *world) runController(t *thread) {
 				continue
 			}
 		}
-		if w.rules.positionClose && !ask(t, func() bool { return n.isPast(id, marks) }) {
+		if w.rules.positionClose && !w.arePast(t, n, id, marks) {
 			continue
 		}
 		if !ask(t, func() bool { return w.settled(n, board) }) {
@@ -194,13 +194,27 @@ func (w *world) committed(marks []int64) bool {
 	return true
 }
 
+// arePast asks all masters, as a board may have moved from one that lacks something.
+func (w *world) arePast(t *thread, its *node, topic string, marks []int64) bool {
+	for _, sh := range w.shards {
+		n := sh.nodes[w.rand.IntN(len(sh.nodes))]
+		if sh == its.shard {
+			n = its
+		}
+		if _, no := ask2(t, n.readEra); no != "" || !ask(t, func() bool { return n.isPast(topic, marks) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // isPast reports whether all positions are at or behind the marks.
 func (n *node) isPast(topic string, marks []int64) bool {
 	for p, mark := range marks {
-		if n.data.hash == nil {
+		if n.hash() == nil {
 			return false
 		}
-		there, ok := n.data.hash.Of[int32(p)]
+		there, ok := n.hash().Of[int32(p)]
 		if !ok || there.Topic != topic || there.Next < mark {
 			return false
 		}

@@ -1,6 +1,8 @@
 package rewind
 
 import (
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -9,26 +11,41 @@ import (
 // shard is a master of Redis by its name, and the servers that may be it.
 type shard struct {
 	id     int
+	slots  []int // ascending, the few that may be its lowest
+	moved  bool  // the lowest one, and no writer has written positions since
 	master *node // in truth
 	nodes  []*node
 }
 
+// name is what a shard's master is called: by its lowest slot.
+func (s *shard) name() Master { return Master(fmt.Sprint(s.slots[0])) }
+
+func (s *shard) has(key Master) bool {
+	return slices.ContainsFunc(s.slots, func(slot int) bool { return Master(fmt.Sprint(slot)) == key })
+}
+
 // faults are what a history may have.
 type faults struct {
-	failover, oldState, empty, flush, hashGone, scriptFlush, freeze, kill, cut, remade, partition bool
+	failover, oldState, empty, flush, hashGone, scriptFlush, freeze, kill, cut, remade, partition, move bool
 }
 
 func someFaults(r *rand.Rand) faults {
 	often := func(n int) bool { return r.IntN(n) == 0 }
 	return faults{failover: !often(5), oldState: often(3), empty: often(4), flush: often(6), hashGone: often(5), scriptFlush: often(4),
-		freeze: !often(4), kill: often(2), cut: often(10), remade: often(16), partition: often(10)}
+		freeze: !often(4), kill: often(2), cut: often(10), remade: often(16), partition: often(10), move: often(4)}
 }
 
 // fault makes something happen to servers, writers or the log.
 func (w *world) fault(f *faults) {
 	s := w.shards[w.rand.IntN(len(w.shards))]
 	wr := w.writers[w.rand.IntN(len(w.writers))]
-	switch k := w.rand.IntN(14); {
+	for _, o := range w.shards { // rather one that lacks boards
+		if h := o.master.hash(); f.move && h != nil && h.Damaged && w.rand.IntN(2) == 0 {
+			w.moveSlot(o, s)
+			return
+		}
+	}
+	switch k := w.rand.IntN(15); {
 	case k <= 2 && f.failover:
 		w.failover(s)
 	case k == 3:
@@ -36,8 +53,9 @@ func (w *world) fault(f *faults) {
 	case k == 4 && f.oldState:
 		w.restart(s, w.back(s.master, 60))
 	case k == 5 && f.empty:
+		w.noteSafe(s.id, s.master)
 		w.restart(s, 0)
-	case k == 6 && f.flush:
+	case k == 6 && f.flush && s.isKnown(len(w.topic.parts)):
 		w.flushes++
 		w.flushed[s.id] = true
 		w.noteSafe(s.id, s.master)
@@ -46,7 +64,8 @@ func (w *world) fault(f *faults) {
 	case k == 7 && f.hashGone:
 		w.flushes++
 		w.say("the hash of %s is deleted", s.master.name)
-		s.master.do(func(d *data) { d.hash = nil })
+		key := s.name()
+		s.master.do(func(d *data) { delete(d.hashes, key) })
 	case k == 8 && f.scriptFlush:
 		w.scriptFlushes++
 		w.say("SCRIPT FLUSH on %s", s.master.name)
@@ -70,7 +89,49 @@ func (w *world) fault(f *faults) {
 		w.cutLog()
 	case k == 13 && (f.remade || f.partition):
 		w.changeTopic(f)
+	case k == 14 && f.move:
+		w.moveSlot(s, w.shards[w.rand.IntN(len(w.shards))])
 	}
+}
+
+// moveSlot moves the lowest slot of a master, with the positions that are in it, to another one that lacks nothing.
+func (w *world) moveSlot(from, to *shard) {
+	key := from.name()
+	if from == to || len(from.slots) < 2 || !from.master.up || !to.master.isHealed(len(w.topic.parts)) {
+		return
+	}
+	w.moves++
+	w.say("slot %s moves from %s to %s", key, from.master.name, to.master.name)
+	from.slots, to.slots = from.slots[1:], append(to.slots, from.slots[0])
+	slices.Sort(to.slots)
+	from.moved, to.moved = true, to.name() == key || to.moved
+	if h := from.master.data.hashes[key]; h != nil {
+		to.master.do(func(d *data) { d.hashes[key] = &Hash{Life: h.Life, Damaged: h.Damaged, Of: maps.Clone(h.Of)} })
+	}
+	from.master.do(func(d *data) {
+		delete(d.hashes, key)
+		d.answers = make(map[string]Era)
+	})
+}
+
+// isKnown reports whether writers have looked at a master since it got another name. Keys that are deleted before are not missed: it has
+// what it had, for all that they know.
+func (s *shard) isKnown(parts int) bool {
+	s.moved = s.moved && !s.master.isHealed(parts)
+	return !s.moved
+}
+
+// isHealed reports whether a node has all that was lost before its era.
+func (n *node) isHealed(parts int) bool {
+	if !n.up || n.hash() == nil || n.hash().Damaged || len(n.hash().Of) < parts {
+		return false
+	}
+	for _, p := range n.hash().Of {
+		if p.Healed != n.era {
+			return false
+		}
+	}
+	return true
 }
 
 // back returns a length of the node's stream that is at most so much shorter than it is.

@@ -23,13 +23,13 @@ const (
 )
 
 // ask is ask.lua.
-func (n *node) ask(life, board string) string {
-	switch no := n.refuses(); {
+func (n *node) ask(key Master, life, board string) string {
+	switch h, no := n.data.hashes[key], n.lacks(key); {
 	case no != "":
 		return no
-	case n.data.hash == nil || n.data.hash.Life != life:
+	case h == nil || h.Life != life:
 		return "gone"
-	case !n.data.hash.Damaged || n.data.answers[board] == n.era:
+	case !h.Damaged || n.data.answers[board] == n.era:
 		return "go"
 	}
 	return "waits"
@@ -37,16 +37,17 @@ func (n *node) ask(life, board string) string {
 
 // mayBegin asks whether a board may begin on a node that does not have it.
 func (wr *writer) mayBegin(t *thread, s int, board string) string {
-	n, life := wr.view[s], wr.m.hashes[master(s)].Life
-	return ask(t, func() string { return n.ask(life, board) })
+	n, key := wr.view[s], wr.shards[s].name()
+	life := wr.m.hashes[key].Life
+	return ask(t, func() string { return n.ask(key, life, board) })
 }
 
 // begins returns what may begin without a question.
-func (wr *writer) begins(s int, board string) int {
+func (wr *writer) begins(board string) int {
 	switch {
 	case !asks(board) || !wr.rules.asks:
 		return beginAny
-	case wr.m.hashes[master(s)].Damaged:
+	case slices.ContainsFunc(slices.Collect(maps.Values(wr.m.hashes)), func(h Hash) bool { return h.Damaged }):
 		return beginNone
 	}
 	return beginThere
@@ -55,7 +56,7 @@ func (wr *writer) begins(s int, board string) int {
 // runMender is the ledger that rebuilds boards of damaged masters.
 func (w *world) runMender(t *thread) {
 	for {
-		t.sleep(100 * time.Millisecond)
+		t.sleep(time.Duration(w.rand.IntN(10)) * w.mendEvery)
 		sh := w.shards[w.rand.IntN(len(w.shards))]
 		n := sh.nodes[w.rand.IntN(len(sh.nodes))] // whom it takes for the master
 		h, no := ask2(t, n.history)
@@ -67,7 +68,7 @@ func (w *world) runMender(t *thread) {
 
 func (n *node) isDamaged(h History) bool {
 	now, no := n.history()
-	return no == "" && now == h && n.data.hash != nil && n.data.hash.Damaged
+	return no == "" && now == h && n.hash() != nil && n.hash().Damaged
 }
 
 func (w *world) mend(t *thread, s int, n *node, h History) {
@@ -93,7 +94,8 @@ func (w *world) mend(t *thread, s int, n *node, h History) {
 	ask(t, func() bool {
 		if n.isDamaged(h) {
 			w.say("whole: %s", n.name)
-			n.do(func(d *data) { d.hash.Damaged, d.answers = false, make(map[string]Era) })
+			key := n.shard.name()
+			n.do(func(d *data) { d.hashes[key].Damaged, d.answers = false, make(map[string]Era) })
 		}
 		return true
 	})

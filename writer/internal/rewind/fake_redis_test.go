@@ -1,6 +1,9 @@
 package rewind
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // rules are those of the contract; a test switches each off in turn.
 type rules struct {
@@ -27,6 +30,7 @@ var contract = rules{true, true, true, true, true, true, true, true, true, true,
 // node is a server of Redis. Its data is what the stream of its effects makes of nothing.
 type node struct {
 	name       string
+	shard      *shard
 	era        Era
 	up, master bool
 	stream     []effect
@@ -40,8 +44,8 @@ type effect func(*data)
 // data is what a server has: replicas have a prefix of it.
 type data struct {
 	boards  map[string]*board
-	hash    *Hash
-	answers map[string]Era // of the ledger: these boards may begin
+	hashes  map[Master]*Hash // of positions; they move with their slots
+	answers map[string]Era   // of the ledger: these boards may begin
 }
 
 // board is a board with its meta and its records of orders.
@@ -70,7 +74,9 @@ type record struct {
 	gone     bool  // deleted
 }
 
-func newData() *data { return &data{boards: make(map[string]*board), answers: make(map[string]Era)} }
+func newData() *data {
+	return &data{boards: make(map[string]*board), hashes: make(map[Master]*Hash), answers: make(map[string]Era)}
+}
 
 func fold(stream []effect) *data {
 	d := newData()
@@ -104,56 +110,70 @@ func (n *node) refuses() string {
 
 func (n *node) readEra() (Era, string) { return n.era, n.refuses() }
 
+// hash returns the hash under the name that the node has now.
+func (n *node) hash() *Hash { return n.data.hashes[n.shard.name()] }
+
+// lacks returns what a node answers that is no master, or of which the key's slot was moved.
+func (n *node) lacks(key Master) string {
+	if no := n.refuses(); no != "" || n != n.shard.master || n.shard.has(key) {
+		return no
+	}
+	return "moved"
+}
+
 func (n *node) history() (History, string) {
-	if n.data.hash == nil {
+	if n.hash() == nil {
 		return History{Era: n.era}, n.refuses()
 	}
-	return History{n.era, n.data.hash.Life}, n.refuses()
+	return History{n.era, n.hash().Life}, n.refuses()
 }
 
 // readPositions is the script that reads the positions and makes the hash.
-func (n *node) readPositions(era Era, life string) (Hash, string) {
-	if no := n.refuses(); no != "" {
+func (n *node) readPositions(key Master, era Era, life string) (Hash, string) {
+	if no := n.lacks(key); no != "" {
 		return Hash{}, no
 	}
 	if n.era != era {
 		return Hash{}, "s"
 	}
-	if n.data.hash == nil {
-		n.do(func(d *data) { d.hash = &Hash{Life: life, Of: make(map[int32]Position)} })
+	if n.data.hashes[key] == nil {
+		n.do(func(d *data) { d.hashes[key] = &Hash{Life: life, Of: make(map[int32]Position)} })
 	}
-	return Hash{Life: n.data.hash.Life, Damaged: n.data.hash.Damaged, Of: maps.Clone(n.data.hash.Of)}, ""
+	h := n.data.hashes[key]
+	return Hash{Life: h.Life, Damaged: h.Damaged, Of: maps.Clone(h.Of)}, ""
 }
 
 // markDamaged is the positions' script, too.
 func (n *node) markDamaged(a *MarkDamaged) (Answer, string) {
-	switch no := n.refuses(); {
+	switch h, no := n.data.hashes[a.Master], n.lacks(a.Master); {
 	case no != "":
 		return NotWritten, no
 	case n.era != a.Era:
 		return OtherEra, ""
-	case n.data.hash == nil || n.data.hash.Life != a.Life:
+	case h == nil || h.Life != a.Life:
 		return Gone, ""
 	}
-	n.do(func(d *data) { d.hash.Damaged = true })
+	key := a.Master
+	n.do(func(d *data) { d.hashes[key].Damaged = true })
 	return Wrote, ""
 }
 
 // writePosition is the positions' script.
 func (n *node) writePosition(r *rules, w *WritePosition) (Answer, string) {
-	if no := n.refuses(); no != "" {
+	if no := n.lacks(w.Master); no != "" {
 		return NotWritten, no
 	}
+	key := w.Master
 	if r.positionEra && n.era != w.Era {
 		return OtherEra, ""
 	}
-	if n.data.hash == nil || n.data.hash.Life != w.Life {
+	if h := n.data.hashes[key]; h == nil || h.Life != w.Life {
 		if r.positionLife {
 			return Gone, ""
 		}
-		n.do(func(d *data) { d.hash = &Hash{Life: w.Life, Of: make(map[int32]Position)} })
+		n.do(func(d *data) { d.hashes[key] = &Hash{Life: w.Life, Of: make(map[int32]Position)} })
 	}
-	there := n.data.hash.Of[w.Partition]
+	there := n.data.hashes[key].Of[w.Partition]
 	p := Position{w.Topic, w.Next, there.Healed}
 	if there.Topic == w.Topic && !w.Reset {
 		p.Next = max(p.Next, there.Next)
@@ -162,16 +182,17 @@ func (n *node) writePosition(r *rules, w *WritePosition) (Answer, string) {
 		p.Healed = w.Era
 	}
 	part := w.Partition
-	n.do(func(d *data) { d.hash.Of[part] = p })
+	n.do(func(d *data) { d.hashes[key].Of[part] = p })
 	return Wrote, ""
 }
 
 // prepare is prepare.lua: birth, and a new run in a new era.
-func (n *node) prepare(r *rules, era Era, name string, run uint64, begins int) string {
+func (n *node) prepare(r *rules, eras []Era, name string, run uint64, begins int) string {
 	if no := n.refuses(); no != "" {
 		return no
 	}
-	if r.fence && n.era != era {
+	era := n.era
+	if r.fence && !slices.Contains(eras, era) {
 		return "s"
 	}
 	b := n.data.boards[name]
@@ -200,18 +221,18 @@ type applied struct {
 }
 
 // apply is apply.lua: the commands of one board.
-func (n *node) apply(r *rules, era Era, name string, commands []entry) ([]applied, string) {
+func (n *node) apply(r *rules, eras []Era, name string, commands []entry) ([]applied, string) {
 	if no := n.refuses(); no != "" {
 		return nil, no
 	}
-	if r.fence && !n.scripts[era] {
+	if r.fence && !slices.ContainsFunc(eras, func(e Era) bool { return n.scripts[e] }) {
 		return nil, "noscript"
 	}
-	if r.fence && (r.fenceInside || !commutes(name)) && n.era != era {
+	if r.fence && (r.fenceInside || !commutes(name)) && !slices.Contains(eras, n.era) {
 		return nil, "s"
 	}
 	b := n.data.boards[name]
-	if b == nil || r.newRun && b.era != era {
+	if b == nil || r.newRun && b.era != n.era {
 		return nil, "prepare"
 	}
 	replies := make([]applied, len(commands))

@@ -12,31 +12,32 @@ import (
 // world is one history: servers, a log, writers and callers in virtual time. Whatever happens is
 // a step of a thread or an event between two steps, both chosen by the seed.
 type world struct {
-	rules   rules
-	rand    *rand.Rand
-	now     time.Time
-	step    int
-	names   int // given so far
-	orders  int // likewise
-	runs    uint64
-	shards  []*shard
-	place   map[string]int // board -> shard
-	topic   *topic
-	writers []*writer
-	members []*writer // of the group, as Kafka sees it
-	term    int       // of the group
-	ledger  ledger
-	closing *closing
-	threads []*thread
-	callers int // at work
-	quiet   bool
-	failed  error
-	trace   []string
-	log     bool
+	rules     rules
+	rand      *rand.Rand
+	now       time.Time
+	step      int
+	names     int // given so far
+	orders    int // likewise
+	runs      uint64
+	shards    []*shard
+	place     map[string]int // board -> shard
+	topic     *topic
+	writers   []*writer
+	members   []*writer // of the group, as Kafka sees it
+	term      int       // of the group
+	ledger    ledger
+	closing   *closing
+	mendEvery time.Duration
+	threads   []*thread
+	callers   int // at work
+	quiet     bool
+	failed    error
+	trace     []string
+	log       bool
 
-	commands                          []*command
-	refused                           map[int]bool // published as refused, by the first record of a command
-	scriptFlushes, logEvents, flushes int
+	commands                                 []*command
+	refused                                  map[int]bool // published as refused, by the first record of a command
+	scriptFlushes, logEvents, flushes, moves int
 	// What excuses a history from being checked in full.
 	flushed   []bool // of a shard: keys were deleted in the same era, so order may be lost
 	cut       map[int]bool

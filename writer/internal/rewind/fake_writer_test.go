@@ -1,7 +1,6 @@
 package rewind
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -71,7 +70,15 @@ func (wr *writer) act(a Action) {
 	}
 }
 
-func master(shard int) Master { return Master(fmt.Sprint(shard)) }
+// eras returns those for which calls are made; none while they are not known.
+func (wr *writer) eras() (all []Era) {
+	for master := range wr.m.eras {
+		if era := wr.m.Era(master); era != "" {
+			all = append(all, era)
+		}
+	}
+	return all
+}
 
 // discover asks who is the master of a shard. The answer may be one of before.
 func (wr *writer) discover(t *thread, s int) {
@@ -93,8 +100,9 @@ func (wr *writer) readEras(t *thread, a ReadEras) {
 	wr.early = make(map[Master]Hash)
 	for s := range wr.shards {
 		n := wr.view[s]
+		name := ask(t, wr.shards[s].name)
 		if !wr.rules.erasFirst {
-			wr.early[master(s)], _ = ask2(t, func() (Hash, string) { return n.readPositions(n.era, wr.world.name("life")) })
+			wr.early[name], _ = ask2(t, func() (Hash, string) { return n.readPositions(name, n.era, wr.world.name("life")) })
 		}
 		era, no := ask2(t, n.readEra)
 		if no != "" {
@@ -103,7 +111,7 @@ func (wr *writer) readEras(t *thread, a ReadEras) {
 			return
 		}
 		ask(t, func() bool { n.scripts[era] = true; return true }) // SCRIPT LOAD on that connection
-		eras[master(s)] = era
+		eras[name] = era
 	}
 	wr.tell(ErasRead{a.Round, eras})
 }
@@ -119,17 +127,17 @@ func ask2[T, U any](t *thread, serve func() (T, U)) (T, U) {
 
 func (wr *writer) readPositions(t *thread, a ReadPositions) {
 	of := make(map[Master]Hash)
-	for s := range wr.shards {
-		n := wr.view[s]
-		h, no := ask2(t, func() (Hash, string) { return n.readPositions(a.Eras[master(s)], wr.world.name("life")) })
-		if early, ok := wr.early[master(s)]; ok {
+	for _, name := range slices.Sorted(maps.Keys(a.Eras)) {
+		s, n := wr.on(name)
+		h, no := ask2(t, func() (Hash, string) { return n.readPositions(name, a.Eras[name], wr.world.name("life")) })
+		if early, ok := wr.early[name]; ok {
 			h = early
 		}
 		switch no {
 		case "":
-			of[master(s)] = h
+			of[name] = h
 		case "s":
-			wr.tell(Fenced{a.Round, master(s)})
+			wr.tell(Fenced{a.Round, name})
 			return
 		default:
 			wr.discover(t, s)
@@ -156,9 +164,9 @@ func (wr *writer) readLog(t *thread, a ReadLog) (map[int32]Log, map[int32]string
 	return of, topics
 }
 
-// on returns the shard of a master, and the node that the writer takes for it.
+// on returns the shard that has the slot of a name, and the node that the writer takes for it.
 func (wr *writer) on(m Master) (s int, n *node) {
-	s = slices.IndexFunc(wr.shards, func(s *shard) bool { return master(s.id) == m })
+	s = slices.IndexFunc(wr.shards, func(s *shard) bool { return s.has(m) })
 	return s, wr.view[s]
 }
 
@@ -191,15 +199,16 @@ func (wr *writer) tick(t *thread) {
 		asked, seen := wr.now, make(map[Master]History)
 		for s := range wr.shards {
 			n := wr.view[s]
-			h, no := ask2(t, n.history)
+			var name Master
+			h, no := ask2(t, func() (History, string) { name = wr.shards[s].name(); return n.history() })
 			if no != "" {
 				wr.discover(t, s)
 				continue
 			}
 			if !wr.rules.looksAtLife {
-				h.Life = wr.m.hashes[master(s)].Life
+				h.Life = wr.m.hashes[name].Life
 			}
-			seen[master(s)] = h
+			seen[name] = h
 		}
 		wr.tell(Tick{asked, seen})
 	}

@@ -214,7 +214,7 @@ func (m *Machine) marks(of map[int32]Log) (actions []Action) {
 	for _, master := range slices.Sorted(maps.Keys(m.hashes)) {
 		h, era := m.hashes[master], m.eras[master]
 		for id, log := range of {
-			if _, damaged, _ := has(id, &log, h, era); damaged && !h.Damaged {
+			if _, damaged, _ := has(id, &log, h, era); (damaged || h.WasDamaged) && !h.Damaged {
 				actions = append(actions, MarkDamaged{m.round, master, era, h.Life, len(of)})
 				break
 			}

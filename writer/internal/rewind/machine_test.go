@@ -100,6 +100,28 @@ func TestRewind(t *testing.T) {
 	check(Cut{3}, Alert{Kind: Lost}, ReadEras{4})
 }
 
+// The mark goes with the slot of the positions: a damaged master that has another name then is marked again.
+func TestMarkMovesWithItsSlot(t *testing.T) {
+	t.Parallel()
+	m, now := New(), time.Unix(1_800_000_000, 0)
+	marked := Hash{Life: "l", Damaged: true, Of: map[int32]Position{7: {"a", 4, "-"}}}
+	steps := func(eras map[Master]Era, hashes map[Master]Hash) (last []Action) {
+		round := m.Round()
+		m.Step(now, ErasRead{round, eras})
+		m.Step(now, PositionsRead{round, hashes})
+		return m.Step(now, LogRead{round, map[int32]Log{7: {Topic: "a", End: 10, Committed: 10, Noted: true}}, true})
+	}
+	m.Step(now, Assigned{[]int32{7}})
+	if got := steps(map[Master]Era{"0": "x", "9": "y"}, map[Master]Hash{"0": marked, "9": at("a", 10, "y")}); len(got) != 1 || !m.Reading() {
+		t.Fatalf("%+v", got)
+	}
+	m.Step(now.Add(time.Second), Tick{now.Add(time.Second), map[Master]History{"0": {"y", "l"}}})
+	got := steps(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "new"}, "0": marked})
+	if want := []Action{MarkDamaged{2, "1", "x", "new", 1}}; !reflect.DeepEqual(got, want) || m.Reading() {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+}
+
 // A damaged master is marked before anything is applied, by the first writer that finds it: also one that has
 // other partitions than those which tell.
 func TestMarksDamaged(t *testing.T) {

@@ -15,15 +15,16 @@ func newWorld(seed uint64, r rules) *world {
 	w := &world{rules: r, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_800_000_000, 0), place: make(map[string]int), closing: &closing{},
 		refused: make(map[int]bool), cut: make(map[int]bool), safe: make(map[int]bool)}
 	parents := make(map[uint64]began)
+	w.mendEvery = []time.Duration{20 * time.Millisecond, 500 * time.Millisecond}[w.rand.IntN(2)]
 	w.ledger = ledger{rows: make(map[orderKey]update), at: make(map[placeKey]update), score: make(map[memberKey]update), last: make(map[string]update)}
 	w.topic = &topic{id: w.name("topic"), committed: make(map[int32]int64), owner: make(map[int32]*writer)}
 	for range 1 + w.rand.IntN(3) {
 		w.topic.parts = append(w.topic.parts, &plog{})
 	}
 	for i := range 1 + w.rand.IntN(3) {
-		s := &shard{id: i}
+		s := &shard{id: i, slots: []int{10 * i, 10*i + 1, 10*i + 2}}
 		for range 2 {
-			s.nodes = append(s.nodes, &node{name: w.name("node"), scripts: make(map[Era]bool), data: newData(), up: true, parents: parents})
+			s.nodes = append(s.nodes, &node{name: w.name("node"), shard: s, scripts: make(map[Era]bool), data: newData(), up: true, parents: parents})
 		}
 		s.master = s.nodes[0]
 		s.master.become(w.newEra(), nil)
@@ -121,7 +122,7 @@ func (w *world) atRest() bool {
 		}
 	}
 	for _, s := range w.shards {
-		if !s.master.isPast(w.topic.id, w.ends()) || s.master.data.hash.Damaged {
+		if !s.master.isPast(w.topic.id, w.ends()) || s.master.hash().Damaged {
 			return false
 		}
 	}

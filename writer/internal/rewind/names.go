@@ -8,9 +8,10 @@ import (
 // servers are the positions of the masters by their eras, as the name of a master, and with it its hash, is another one
 // when its lowest slot has moved. Then it has what it had.
 type servers struct {
-	names  map[Master]Era
-	of     map[Era]map[int32]Position
-	healed map[Era]map[int32]bool // also if the hash is gone since
+	names   map[Master]Era
+	of      map[Era]map[int32]Position
+	healed  map[Era]map[int32]bool // also if the hash is gone since
+	damaged map[Era]bool           // the mark was there
 }
 
 // published reports whether what was committed of a partition is published for certain, also what was applied again: on
@@ -25,13 +26,14 @@ func (s *servers) published(partition int32) bool {
 }
 
 // take returns hashes with the positions of those that had other names, and knows all from then on. Of one that
-// has got another's hash with a slot the lower position counts.
+// has got another's hash with a slot the lower position counts. The mark of a damaged one has gone with the slot, too.
 func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]Hash {
 	all, of, healed := maps.Clone(hashes), make(map[Era]map[int32]Position, len(eras)), make(map[Era]map[int32]bool, len(eras))
+	damaged := make(map[Era]bool)
 	for master, era := range eras {
 		h := hashes[master]
 		if had, known := s.of[era]; known && s.names[master] != era {
-			h.Of, h.Renamed = maps.Clone(h.Of), true
+			h.Of, h.Renamed, h.WasDamaged = maps.Clone(h.Of), true, s.damaged[era]
 			if h.Of == nil {
 				h.Of = make(map[int32]Position)
 			}
@@ -42,6 +44,7 @@ func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]H
 			}
 			all[master] = h
 		}
+		damaged[era] = h.Damaged || h.WasDamaged
 		if of[era] = maps.Clone(h.Of); h.Of == nil {
 			of[era] = make(map[int32]Position)
 		}
@@ -52,7 +55,7 @@ func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]H
 			healed[era][id] = healed[era][id] || p.Healed == era
 		}
 	}
-	s.names, s.of, s.healed = eras, of, healed
+	s.names, s.of, s.healed, s.damaged = eras, of, healed, damaged
 	return all
 }
 
