@@ -62,6 +62,7 @@ type rollingBoard struct {
 	made     bool      // the board is there
 	ready    time.Time // the period before it has begun, and the grace of the one before that is over
 	sources  []source  // that have a board
+	digest   string    // of these, in the order ids of their primes
 	primes   int       // that it has to have
 }
 
@@ -227,6 +228,7 @@ func (p *primer) find(ctx context.Context, b *rollingBoard) (bool, error) {
 			return false, nil
 		}
 	}
+	sums := make(map[rankcache.BoardID]uint64)
 	periods, err := b.kind.Sources(b.Period)
 	if err != nil {
 		return false, err
@@ -250,7 +252,9 @@ func (p *primer) find(ctx context.Context, b *rollingBoard) (bool, error) {
 			return false, nil
 		}
 		b.sources = append(b.sources, source{from.ID, meta})
+		sums[from.ID] = meta.Sum
 	}
+	b.digest = wire.PrimesOf(sums)
 	return true, nil
 }
 
@@ -312,7 +316,7 @@ func (p *primer) markOne(ctx context.Context, b *rollingBoard, eras string) erro
 		b.meta.Primed = true
 		p.log.Info("rolling board primed", "board", b.ID, "members", b.primes)
 	case strings.Trim(answer, "0123456789") == "":
-		p.waitFor("board %s has %s of %d primes: check what update_rank_refused tells of the others, and that all writers are of one version", b.ID, answer, b.primes)
+		p.waitFor("board %s has %s primes, want %d: check what update_rank_refused tells of those that are missing, and that all writers are of one version; more than that are of a day that was changed meanwhile", b.ID, answer, b.primes)
 	default:
 		p.waitFor("board %s can't be marked as primed: %s", b.ID, answer)
 	}

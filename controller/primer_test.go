@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,20 @@ func (p *priming) make(t *testing.T, b rankcache.BoardID, life wire.Life, scores
 	must(t, p.redis.Set(t.Context(), p.opts.Names.MetaKey(b), wire.AppendMeta(nil, &m), 0).Err())
 }
 
+// of returns the digest of the days as they are.
+func (p *priming) of(t *testing.T) string {
+	t.Helper()
+	sums := make(map[rankcache.BoardID]uint64)
+	for _, b := range p.sources {
+		m, found, err := metaOf(p.redis.Get(t.Context(), p.opts.Names.MetaKey(b.ID)))
+		must(t, err)
+		if found {
+			sums[b.ID] = m.Sum
+		}
+	}
+	return wire.PrimesOf(sums)
+}
+
 // look has the primer look once, and returns what it waits for.
 func (p *priming) look(t *testing.T) string {
 	t.Helper()
@@ -94,8 +109,14 @@ func (p *priming) apply(t *testing.T, whole string, primes map[string]float64) {
 	for bucket := range 2 {
 		must(t, p.redis.HSet(t.Context(), p.opts.Names.OrdersKey(p.next.ID, wire.PrimeSet, bucket), "", whole).Err())
 	}
-	for member := range primes {
-		order := wire.PrimeOrder(p.next.Period.Tag, member)
+	p.applyOrders(t, slices.Collect(maps.Keys(primes))...)
+}
+
+// applyOrders notes primes of the days as they are as applied.
+func (p *priming) applyOrders(t *testing.T, members ...string) {
+	t.Helper()
+	for _, member := range members {
+		order := wire.PrimeOrder(p.next.Period.Tag, p.of(t), member)
 		must(t, p.redis.HSet(t.Context(), p.opts.Names.OrdersKey(p.next.ID, wire.PrimeSet, wire.OrderBucket(order, 2)), wire.OrderField(order), "x").Err())
 	}
 }
@@ -113,7 +134,7 @@ func (p *priming) records(t *testing.T, n int) map[string]float64 {
 			Delta  float64
 		}
 		must(t, json.Unmarshal(r.Value, &prime))
-		if want := wire.Prime(p.next.ID, p.next.Period.Tag, prime.Member, prime.Delta, p.today.Period.Start.UnixMilli()); string(r.Value) != string(want) {
+		if want := wire.Prime(p.next.ID, p.next.Period.Tag, p.of(t), prime.Member, prime.Delta, p.today.Period.Start.UnixMilli()); string(r.Value) != string(want) {
 			t.Errorf("got %s, want %s", r.Value, want)
 		}
 		got[prime.Member] = prime.Delta
@@ -150,7 +171,7 @@ func TestPriming(t *testing.T) {
 	}
 
 	p.apply(t, wire.Whole, map[string]float64{"a": 3})
-	waits("has 1 of 2 primes")
+	waits("has 1 primes, want 2")
 	if got := p.records(t, markers+len(want)+1); !maps.Equal(got, want) { // b's again
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -188,7 +209,12 @@ func TestPrimingWaits(t *testing.T) {
 			p.apply(t, wire.Whole, want)
 			must(t, p.redis.ZRem(t.Context(), string(p.next.ID), "a").Err())
 		}, "can't be marked as primed: w"},
-		"a prime is not applied": {func(t *testing.T, p *priming) { p.apply(t, wire.Whole, map[string]float64{"a": 3}) }, "has 1 of 2 primes"},
+		"a prime is not applied": {func(t *testing.T, p *priming) { p.apply(t, wire.Whole, map[string]float64{"a": 3}) }, "has 1 primes, want 2"},
+		"a day was rebuilt with another score between two passes": {func(t *testing.T, p *priming) {
+			p.apply(t, wire.Whole, want)
+			p.make(t, p.sources[0].ID, wire.LifeClosed, map[string]float64{"a": 4, "b": 2})
+			p.applyOrders(t, "a", "b")
+		}, "has 4 primes, want 2"},
 		"the writers are behind": {func(t *testing.T, p *priming) { p.apply(t, wire.Whole, nil); p.place(t, p.era(t), "", 0, 0) }, "behind the mark"},
 		"Redis has another history": {func(t *testing.T, p *priming) {
 			p.apply(t, wire.Whole, want)

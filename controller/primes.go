@@ -106,7 +106,7 @@ func (p *primer) sendSums(ctx context.Context, b *rollingBoard, sums map[string]
 		messages := make([]*kafka.Message, len(lack))
 		for i, member := range lack {
 			messages[i] = &kafka.Message{TopicPartition: kafka.On(p.opts.Names.Commands, kafka.PartitionAny), Key: []byte(member),
-				Value: wire.Prime(b.ID, b.Period.Tag, member, sums[member], b.ready.Add(-b.kind.Grace).UnixMilli())}
+				Value: wire.Prime(b.ID, b.Period.Tag, b.digest, member, sums[member], b.ready.Add(-b.kind.Grace).UnixMilli())}
 		}
 		acked, err := p.kafka.producer.Send(ctx, messages...)
 		if err != nil {
@@ -137,7 +137,7 @@ func (p *primer) lacking(ctx context.Context, b *rollingBoard, members []string)
 	known := make([]*redis.BoolCmd, len(members))
 	_, err = p.opts.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, member := range members {
-			order := wire.PrimeOrder(b.Period.Tag, member)
+			order := wire.PrimeOrder(b.Period.Tag, b.digest, member)
 			key := p.opts.Names.OrdersKey(b.ID, wire.PrimeSet, wire.OrderBucket(order, b.meta.Buckets))
 			known[i] = pipe.HExists(ctx, key, wire.OrderField(order))
 		}

@@ -138,8 +138,8 @@ func resolvePrime(c *Command, board class.Board, kind *rooms.Class, arrived time
 	switch {
 	case kind == nil || !kind.Rolls():
 		return rules{}, nil, &Refusal{"prime", fmt.Errorf("board %.100q is of no rolling class: check that all writers and controllers have the same classes", c.Board)}
-	case c.Class != "" || c.Op != wire.OpIncr || c.OrderID != wire.PrimeOrder(board.Period.Tag, c.Member):
-		return rules{}, nil, &Refusal{"prime", errors.New("want an incr of a board under the order id prime/<tag>/<member>")}
+	case c.Class != "" || c.Op != wire.OpIncr || !wire.IsPrimeOrder(c.OrderID, board.Period.Tag, c.Member):
+		return rules{}, nil, &Refusal{"prime", errors.New("want an incr of a board under the order id prime/<tag>/<digest>/<member>")}
 	}
 	late := outside(board.Period, kind.Grace, arrived)
 	if late != nil && late.Reason != "late" {
