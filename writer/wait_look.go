@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -151,13 +152,16 @@ func (l *looker) judge(ctx context.Context, one *waiting, look *rewind.Look, rec
 	default:
 		return
 	}
-	fed := l.fed([]*job{&j}).of(0)
-	for _, f := range fed {
-		if !l.isKnown(ctx, f, over, &at) {
-			return
-		}
+	known := func(fed []*job) bool {
+		return !slices.ContainsFunc(fed, func(f *job) bool { return !l.isKnown(ctx, f, over, &at) })
 	}
-	l.waits.tell(one.name, verdict{j.Outcome, fed})
+	fed := l.fed([]*job{&j})
+	if !known(fed.of(0)) {
+		return
+	}
+	if fed, rolled := l.rolled([]*job{&j}, fed); known(rolled) {
+		l.waits.tell(one.name, verdict{j.Outcome, fed.of(0)})
+	}
 }
 
 // isKnown reports whether it is known what has become of a fed board, and sets its outcome.
