@@ -25,6 +25,9 @@ const (
 	primeEvery = 5 * time.Second
 	// markEvery is how often the boards that were primed are marked while others are.
 	markEvery = 2 * time.Second
+	// markTries is how often a look tries to mark what it has sent, while the writers are behind: the next look reads all days
+	// again.
+	markTries = 10
 )
 
 // primer gives rolling boards what ended periods give them. What it holds is found again by the next leader, and what two of
@@ -204,14 +207,22 @@ func (p *primer) prime(ctx context.Context, boards []*rollingBoard) (failed erro
 		}
 		if len(p.sent) > 0 && p.now().After(p.mark) {
 			p.mark = p.now().Add(markEvery)
-			failed = errors.Join(failed, p.markSent(ctx, eras))
+			_, err := p.markSent(ctx, eras)
+			failed = errors.Join(failed, err)
 		}
 		if ctx.Err() != nil {
 			return failed
 		}
 	}
-	if len(p.sent) > 0 {
-		failed = errors.Join(failed, p.markSent(ctx, eras))
+	for tries := 1; len(p.sent) > 0; tries++ {
+		lacks, err := p.markSent(ctx, eras)
+		if err != nil || lacks == "" {
+			return errors.Join(failed, err)
+		}
+		if tries == markTries || !tick.Sleep(ctx, p.opts.Every) {
+			p.waitFor("%s", lacks)
+			break
+		}
 	}
 	return failed
 }
@@ -272,22 +283,22 @@ func (p *primer) observe(boards []*rollingBoard) {
 
 func (b *rollingBoard) marked() bool { return b.meta.Primed }
 
-// markSent marks the boards whose primes are all applied, by what the masters tell themselves.
-func (p *primer) markSent(ctx context.Context, eras string) (failed error) {
+// markSent marks the boards whose primes are all applied, by what the masters tell themselves. It returns what is not
+// applied yet, if anything.
+func (p *primer) markSent(ctx context.Context, eras string) (lacks string, failed error) {
 	topic, err := p.kafka.topicID(ctx)
 	if err != nil || topic != p.durable.topic {
-		return err
+		return "", err
 	}
 	now, lacks, err := p.applied(ctx, topic, p.next)
 	switch {
 	case err != nil:
-		return fmt.Errorf("positions of the masters of Redis: %w", err)
+		return "", fmt.Errorf("positions of the masters of Redis: %w", err)
 	case lacks != "":
-		p.waitFor("%s", lacks)
-		return nil
+		return lacks, nil
 	case now != eras: // what was read may be of a server that has lost some of it
 		p.waitFor("Redis has failed over: the boards are read again")
-		return nil
+		return "", nil
 	}
 	for _, b := range p.sent {
 		if err := p.markOne(ctx, b, eras); err != nil {
@@ -295,7 +306,7 @@ func (p *primer) markSent(ctx context.Context, eras string) (failed error) {
 		}
 	}
 	p.sent = slices.DeleteFunc(p.sent, (*rollingBoard).marked)
-	return failed
+	return "", failed
 }
 
 func (p *primer) markOne(ctx context.Context, b *rollingBoard, eras string) error {

@@ -29,16 +29,30 @@ const (
 	primesAtOnce = 500
 )
 
+// errTooMany reports that a part has more members than are added up at once.
+var errTooMany = errors.New("more members than are added up at once")
+
 // errChanged reports that what is added up was changed meanwhile.
 var errChanged = errors.New("the rows don't add up to its checksum: it was changed while it was read")
 
 // send sends the primes of a board that it does not have yet.
 func (p *primer) send(ctx context.Context, b *rollingBoard) error {
-	members := uint64(0)
+	parts := 1
 	for _, from := range b.sources {
-		members += from.meta.Members
+		parts = max(parts, int((from.meta.Members+maxSums-1)/maxSums)) // #nosec G115 -- some thousands
 	}
-	parts := max(1, int((members+maxSums-1)/maxSums)) // #nosec G115 -- some thousands
+	err := p.sendParts(ctx, b, parts)
+	for ; errors.Is(err, errTooMany); err = p.sendParts(ctx, b, parts) {
+		parts *= 2 // the days have other members
+	}
+	if needs := float64(b.primes) / b.Period.End.Sub(b.Period.Start).Seconds(); needs > float64(p.opts.PrimeRate) {
+		p.log.Warn("the periods of a rolling board are too short for its primes: it stays incomplete", "board", b.ID, "primes_per_s", needs, "prime_rate", p.opts.PrimeRate)
+	}
+	return err
+}
+
+// sendParts adds up the members in so many parts, and sends their primes.
+func (p *primer) sendParts(ctx context.Context, b *rollingBoard, parts int) error {
 	b.primes = 0
 	for part := range parts {
 		sums := make(map[string]float64)
@@ -69,6 +83,9 @@ func (p *primer) add(ctx context.Context, sums map[string]float64, from *source,
 			if wire.OrderBucket(member, uint16(parts)) == part { // #nosec G115 -- a small number
 				sums[member] += counted(row.Score, of)
 			}
+		}
+		if len(sums) > maxSums {
+			return errTooMany
 		}
 		if len(rows) < sumPage {
 			break

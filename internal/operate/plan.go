@@ -3,12 +3,14 @@ package operate
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"rankcache/controller"
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
 	"rankcache/internal/plan"
@@ -17,7 +19,7 @@ import (
 
 // NewPlanCommand returns rankcache plan.
 func NewPlanCommand() *cobra.Command {
-	q := plan.Question{}
+	q, primes := plan.Question{}, ""
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Compute the cost of a fleet of sidecars, and whether it pays",
@@ -48,12 +50,18 @@ tells you when you do not need sidecars. It calls no server.`,
 	flags.IntVar(&q.Streams, "streams", 0, "live `streams` of one pod")
 	flags.IntVar(&q.HTTP2, "streams-http2", 0, "how many of the `streams` are over HTTP/2, as those of gRPC: they take more memory, and more CPU than is counted")
 	flags.Float64Var(&q.StreamRate, "stream-events", 1, "`events/s` of one live stream")
+	flags.Float64Var(&q.Rolling, "rolling-updates", 0, "how many of the `updates/s` change boards that a rolling class sums up")
+	flags.StringVar(&primes, "primes", "", "`members/period` of the boards of rolling classes together, such as 210000/24h")
+	flags.IntVar(&q.PrimeRate, "prime-rate", controller.DefaultPrimeRate, "primes/s of the controller")
 	flags.Float64Var(&q.LedgerRows, "ledger-rows", 0, "`changes/s` that the ledger keeps; 0: no ledger")
 	flags.DurationVar(&q.LedgerKeep, "ledger-keep", 0, "how long the ledger keeps changes; 0 for ever")
 	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("pods") && q.Pods < 1 {
 			return cli.Usagef("--pods %d: want 1 or more", q.Pods)
+		}
+		if err := parsePrimes(&q, primes); err != nil {
+			return err
 		}
 		if wrong := q.Check(); wrong != "" {
 			return cli.Usagef("--%s", wrong)
@@ -62,6 +70,22 @@ tells you when you do not need sidecars. It calls no server.`,
 		return cli.PrintAs(cmd.OutOrStdout(), *output, a, func(to io.Writer) error { return printPlan(to, &a) })
 	}
 	return cmd
+}
+
+// parsePrimes reads members and period of rolling boards.
+func parsePrimes(q *plan.Question, text string) (err error) {
+	if text == "" {
+		return nil
+	}
+	members, period, _ := strings.Cut(text, "/")
+	q.Primes, err = strconv.Atoi(members)
+	if err == nil {
+		q.PrimePeriod, err = time.ParseDuration(period)
+	}
+	if err != nil {
+		return cli.Usagef("--primes %.40q: want members and period, such as 210000/24h", text)
+	}
+	return nil
 }
 
 func printPlan(to io.Writer, a *plan.Answer) error {
@@ -86,6 +110,7 @@ func printPlan(to io.Writer, a *plan.Answer) error {
 		{"cloud API", "%.0f calls/h of the whole fleet", []any{a.APICallsPerHour}},
 		{"live streams", "%.0f events/s, %.3f cores and %.0f MiB of a pod, which are in its CPU and memory", []any{a.LiveEvents, a.LiveCPU, a.LiveMiB}},
 		{"ledger", "%.0f MiB of the database a day, %s", []any{a.LedgerDayMiB, ledgerSize(a)}},
+		{"rolling boards", "%.0f changes/s more, %.0f of them primes, which take %.0f s of a period", []any{a.RollingChanges, a.PrimesPerSecond, a.PrimeSeconds}},
 		{"verdict", "%s: %s", []any{a.Verdict, strings.Join(a.Reasons, "; ")}},
 	} {
 		fmt.Fprintf(table, "%s\t%s\n", row.what, fmt.Sprintf(row.format, row.values...))

@@ -35,6 +35,12 @@ type Question struct {
 	StreamRate  float64       // events a second of one stream
 	LedgerRows  float64       // changes a second that the ledger keeps; 0: no ledger
 	LedgerKeep  time.Duration // how long; 0: for ever
+	// Rolling is how many of the updates, in a second, change boards that a rolling class sums up. Primes are the members that
+	// such a class's boards have together in a PrimePeriod, and PrimeRate is how many the controller sends in a second.
+	Rolling     float64
+	Primes      int
+	PrimePeriod time.Duration
+	PrimeRate   int
 }
 
 // Answer is the cost of the fleet. Its JSON is stable.
@@ -60,10 +66,13 @@ type Answer struct {
 	WriterCPU       float64 `json:"writer_cores"`
 	APICallsPerHour float64 `json:"api_calls_per_h"`
 	LiveEvents      float64 `json:"pod_live_events_per_s"`
-	LiveCPU         float64 `json:"pod_live_cores"`     // of pod_cpu_cores
-	LiveMiB         float64 `json:"pod_live_mib"`       // of the streams, in both figures of memory
-	LedgerDayMiB    float64 `json:"ledger_mib_per_day"` // of the database, without its own log and free pages
-	LedgerMiB       float64 `json:"ledger_mib"`         // with the retention; 0: grows for ever, or no ledger
+	LiveCPU         float64 `json:"pod_live_cores"`        // of pod_cpu_cores
+	LiveMiB         float64 `json:"pod_live_mib"`          // of the streams, in both figures of memory
+	LedgerDayMiB    float64 `json:"ledger_mib_per_day"`    // of the database, without its own log and free pages
+	LedgerMiB       float64 `json:"ledger_mib"`            // with the retention; 0: grows for ever, or no ledger
+	RollingChanges  float64 `json:"rolling_changes_per_s"` // of Redis, beside the updates: two for each, and the primes
+	PrimesPerSecond float64 `json:"primes_per_s"`          // mean over a period
+	PrimeSeconds    float64 `json:"prime_s"`               // how long those of a period take
 
 	Verdict string   `json:"verdict"` // worth it, doubtful or not needed
 	Reasons []string `json:"reasons"`
@@ -105,8 +114,12 @@ func Make(q Question) Answer {
 	a.KafkaIngressMB = q.Updates * wire / 1e6
 	a.KafkaEgressMB = a.KafkaIngressMB * pods
 	a.RolloutMB = a.LogUpdates * wire * pods / 1e6
+	if q.Primes > 0 {
+		a.PrimesPerSecond, a.PrimeSeconds = float64(q.Primes)/q.PrimePeriod.Seconds(), float64(q.Primes)/float64(q.PrimeRate)
+	}
+	a.RollingChanges = 2*q.Rolling + a.PrimesPerSecond
 	a.redis(q)
-	a.WriterCPU = q.Updates * commandWriterSeconds
+	a.WriterCPU = (q.Updates + a.RollingChanges) * commandWriterSeconds
 	if q.PollEvery > 0 {
 		a.APICallsPerHour = float64(time.Hour / q.PollEvery)
 	}
@@ -151,9 +164,10 @@ func (a *Answer) redis(q Question) {
 	if q.HotBoards > 0 {
 		pages = pods * float64(q.HotBoards) / q.Refresh.Seconds()
 	}
-	commands := q.Updates * commandRedisSeconds
-	a.RedisBefore = q.Requests + q.Updates
-	a.RedisAfter = small + pages + pods*ownCalls + q.Updates
+	changes := q.Updates + a.RollingChanges
+	commands := changes * commandRedisSeconds
+	a.RedisBefore = q.Requests + changes
+	a.RedisAfter = small + pages + pods*ownCalls + changes
 	a.RedisBeforeCPU = q.Requests*redisSeconds + commands
 	a.RedisAfterCPU = (small+pages+pods*ownCalls)*redisSeconds + commands
 }
@@ -180,6 +194,12 @@ func (q Question) Check() string {
 		return "updates, requests: want 0 or more a second"
 	case q.Streams < 0 || !(q.StreamRate >= 0 && q.LedgerRows >= 0) || math.IsInf(q.StreamRate+q.LedgerRows, 0) || q.LedgerKeep < 0:
 		return "streams, stream-events, ledger-rows, ledger-keep: want 0 or more"
+	case !(q.Rolling >= 0 && q.Rolling <= q.Updates):
+		return "rolling-updates: want 0 to --updates"
+	case q.Primes < 0 || q.Primes > 0 && (q.PrimePeriod < time.Second || q.PrimeRate < 1):
+		return "primes, prime-rate: want members of 0 or more, a period of a second or more and a rate of 1 or more"
+	case q.Primes > 0 && float64(q.Primes) > float64(q.PrimeRate)*q.PrimePeriod.Seconds():
+		return fmt.Sprintf("primes: %d members in %v are %.0f a second, more than --prime-rate %d: the boards would stay incomplete", q.Primes, q.PrimePeriod, float64(q.Primes)/q.PrimePeriod.Seconds(), q.PrimeRate)
 	case q.HTTP2 < 0 || q.HTTP2 > q.Streams:
 		return "streams-http2: want 0 to --streams"
 	case q.HotBoards < 0 || q.IDBytes < 1 || q.ProfileMiB < 0 || q.UpdateBytes < 0 || q.History < 0 || q.PollEvery < 0:
@@ -229,7 +249,7 @@ func (a *Answer) judge(q Question) {
 		doubt("%.0f MiB in every pod, %.0f MiB in total: make fewer boards super-hot", a.PodMemoryMiB, total)
 	}
 	if a.WriterCPU > 1 {
-		doubt("these updates keep %.1f cores of writers busy: run several; Redis spends %.1f cores on them", a.WriterCPU, q.Updates*commandRedisSeconds)
+		doubt("these updates keep %.1f cores of writers busy: run several; Redis spends %.1f cores on them", a.WriterCPU, (q.Updates+a.RollingChanges)*commandRedisSeconds)
 	}
 	a.Verdict = WorthIt
 	if len(a.Reasons) > 0 {

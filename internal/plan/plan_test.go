@@ -72,6 +72,27 @@ func TestLiveAndLedger(t *testing.T) {
 	near(t, "30 days", a.LedgerMiB, 30*a.LedgerDayMiB)
 }
 
+// An increment of a board that is summed up changes two boards more, and each member of a period is one change more.
+func TestRolling(t *testing.T) {
+	q, without := evening, Make(evening)
+	q.Rolling, q.Primes, q.PrimePeriod, q.PrimeRate = 100, 20_000, time.Minute, 2000
+	if wrong := q.Check(); wrong != "" {
+		t.Error(wrong)
+	}
+	a := Make(q)
+	near(t, "primes", a.PrimesPerSecond, 333.3)
+	near(t, "primed after", a.PrimeSeconds, 10)
+	near(t, "changes", a.RollingChanges, 533.3)
+	near(t, "redis", a.RedisAfter-without.RedisAfter, 533.3)
+	near(t, "redis cores", a.RedisAfterCPU-without.RedisAfterCPU, 533.3*commandRedisSeconds)
+	near(t, "writers", a.WriterCPU-without.WriterCPU, 533.3*commandWriterSeconds)
+	near(t, "of a pod", a.PodCPU, without.PodCPU)
+	q.PrimePeriod = 5 * time.Second
+	if wrong := q.Check(); !strings.Contains(wrong, "20000 members in 5s are 4000 a second, more than --prime-rate 2000") {
+		t.Errorf("got %q", wrong)
+	}
+}
+
 func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		change         func(*Question)
@@ -106,6 +127,8 @@ func TestCheck(t *testing.T) {
 		"members":               func(q *Question) { q.Members = []int{-1} },
 		"lingering":             func(q *Question) { q.Lingering = []int{-1} },
 		"ledger-rows":           func(q *Question) { q.LedgerRows = math.Inf(1) },
+		"rolling-updates":       func(q *Question) { q.Rolling = 501 },
+		"primes, prime-rate":    func(q *Question) { q.Primes = 1 },
 		"streams":               func(q *Question) { q.Streams = -1 },
 		"streams-http2":         func(q *Question) { q.HTTP2 = 1 },
 		"hot-refr":              func(q *Question) { q.Refresh = 0 },
