@@ -107,7 +107,9 @@ type Producer struct {
 
 // NewProducer returns a producer, whose threads run until Close. It does not wait for the broker.
 func NewProducer(log Log, layers ...Settings) (*Producer, error) {
-	client, err := ck.NewProducer(config(log, layers))
+	conf := config(log, layers)
+	(*conf)["go.events.channel.size"], (*conf)["go.produce.channel.size"] = 1000, 1 // of a million each they take 24 MB; reports have channels of their own
+	client, err := ck.NewProducer(conf)
 	if err != nil {
 		return nil, fmt.Errorf("kafka producer: %w; check the kafka settings", err)
 	}
