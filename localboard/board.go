@@ -24,8 +24,9 @@ type Board struct {
 	view atomic.Pointer[view] // the current one; nil before the first
 	// current is when the copy was last known to equal the origin.
 	current atomic.Pointer[time.Time]
-	primed  atomic.Bool // by the last look at the origin
-	depth   depth
+	// primed is the earliest known state of this run at which the origin had the board marked as primed; nil: it has not.
+	primed atomic.Pointer[rankcache.State]
+	depth  depth
 
 	// mu guards the fields below. It is the last lock taken: no code that holds it
 	// takes another.

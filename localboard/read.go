@@ -92,14 +92,24 @@ func (b *Board) read(q *rankcache.Query, a *rankcache.Answer) {
 		return
 	}
 	v.answer(q, a)
-	a.Primed = b.primed.Load()
+	if at := b.primed.Load(); at != nil {
+		a.Primed = v.state.Run == at.Run && v.state.Seq >= at.Seq
+	}
 }
 
-// SetPrimed records whether the origin has the board marked as primed. It takes no lock.
-func (b *Board) SetPrimed(primed bool) {
-	if b.primed.Swap(primed) != primed {
-		b.notify()
+// SetPrimed records whether the origin has the board marked as primed, at a state. Readers are told so from that state on: a
+// copy that is behind may lack what the origin has. One goroutine may call it; it takes no lock.
+func (b *Board) SetPrimed(primed bool, at rankcache.State) {
+	old := b.primed.Load()
+	switch {
+	case !primed && old == nil, primed && old != nil && old.Run == at.Run && old.Seq <= at.Seq:
+		return
+	case primed:
+		b.primed.Store(&at)
+	default:
+		b.primed.Store(nil)
 	}
+	b.notify()
 }
 
 // standings fills in score and rank of rows, whose Member is set. It returns the

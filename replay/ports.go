@@ -43,8 +43,8 @@ type Board interface {
 	// MarkCurrent records that the board equalled Redis at t.
 	MarkCurrent(t time.Time)
 	CurrentAt() time.Time
-	// SetPrimed records whether Redis has the board marked as primed.
-	SetPrimed(bool)
+	// SetPrimed records whether Redis has the board marked as primed, at a state.
+	SetPrimed(primed bool, at rankcache.State)
 	// Snapshot returns the last published view, in pieces.
 	Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry])
 }

@@ -38,7 +38,7 @@ func (b *fakeBoard) Score(string) (float64, uint64, bool)    { return 0, 0, fals
 func (b *fakeBoard) Publish()                                { b.note("publish") }
 func (b *fakeBoard) MarkCurrent(t time.Time)                 { b.current = t }
 func (b *fakeBoard) CurrentAt() time.Time                    { return b.current }
-func (b *fakeBoard) SetPrimed(bool)                          {}
+func (b *fakeBoard) SetPrimed(bool, rankcache.State)         {}
 func (b *fakeBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return rankcache.Stamp{State: rankcache.State{Seq: b.have.Contiguous}, Members: b.have.Members}, nil
 }

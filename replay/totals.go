@@ -98,7 +98,7 @@ func (t *totalsPoller) poll(ctx context.Context) {
 		if i >= len(stamps) || stamps[i].At.IsZero() {
 			continue
 		}
-		all[i].feed.replica.board.SetPrimed(stamps[i].Primed)
+		all[i].feed.replica.board.SetPrimed(stamps[i].Primed, stamps[i].State)
 		r := readingOf(&stamps[i], at)
 		if f := all[i].feed; f.replica.settled() {
 			f.lookAgain(r, all[i].epoch)
