@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,10 @@ const envTable = "RANKCACHE_FAULTS_TABLE"
 var binary string
 
 func TestMain(m *testing.M) {
+	if period := os.Getenv(envRollingPeriod); period != "" {
+		fmt.Fprintln(os.Stderr, runRolling(os.Args[1:], period))
+		os.Exit(1)
+	}
 	redis.SetLogger(quiet{}) // a server that is away is what we are about
 	os.Setenv("TENCENTCLOUD_SECRET_ID", "id")
 	os.Setenv("TENCENTCLOUD_SECRET_KEY", "key")
