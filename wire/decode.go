@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -40,8 +41,7 @@ func (w *rawUpdate) decode(data []byte, u *Update) error {
 	if len(data) > MaxUpdateLen {
 		return &BadUpdate{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxUpdateLen)}
 	}
-	if !w.scan(data) {
-		*w = rawUpdate{}
+	if s := unsafe.String(unsafe.SliceData(data), len(data)); !w.scanOwn(s) && !w.scan(s) { // data stays unchanged: see DecodeUpdate
 		if err := w.unmarshal(data); err != nil {
 			return &BadUpdate{"json", err}
 		}
