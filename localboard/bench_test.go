@@ -1,6 +1,7 @@
 package localboard
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
@@ -138,25 +139,30 @@ func benchReadsSortedSet(b *testing.B, w *workload, set *sortedset.SortedSet) {
 	})
 }
 
-// BenchmarkPublish is an update of an open board of 210,000, applied and
-// published together with others: with 50 of them as at 5,000 a second and a
-// publication every 10 ms, with 500 as at 50,000, with 2,500 as of a writer that
-// catches up.
+// BenchmarkPublish is an update of an open board, applied and published together with
+// others: with 50 of them as at 5,000 a second and a publication every 10 ms, with
+// 500 as at 50,000, with 2,500 as of a writer that catches up.
 func BenchmarkPublish(b *testing.B) {
-	w := newWorkload(210_000)
-	board, pick := w.board(), w.picker(true)
-	for _, n := range []int{50, 500, 2500} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			us := make([]wire.Update, 0, n)
-			defer cpu(b)()
-			for b.Loop() {
-				if us = append(us, w.incr(pick())); len(us) == n {
-					board.Apply(us)
-					board.Publish()
-					us = us[:0]
-				}
+	for _, members := range []int{3000, 10_000, 30_000, 100_000, 210_000, 1_000_000} {
+		w := newWorkload(members)
+		board := w.board()
+		for _, zipf := range []bool{true, false} {
+			for _, n := range []int{50, 500, 2500} {
+				b.Run(fmt.Sprintf("%d/%d/zipf=%t", members, n, zipf), func(b *testing.B) { benchPublish(b, w, board, n, zipf) })
 			}
-		})
+		}
+	}
+}
+
+func benchPublish(b *testing.B, w *workload, board *Board, n int, zipf bool) {
+	us, pick := make([]wire.Update, 0, n), w.picker(zipf)
+	defer cpu(b)()
+	for b.Loop() {
+		if us = append(us, w.incr(pick())); len(us) == n {
+			board.Apply(us)
+			board.Publish()
+			us = us[:0]
+		}
 	}
 }
 

@@ -3,9 +3,11 @@ package localboard
 import "slices"
 
 // mergeShare decides how a publication updates the index: with more than rows /
-// mergeShare changes it is rebuilt in one pass, else row by row. Measured at
-// 210,000 rows, a pass costs as much as some 2,000 changes.
-const mergeShare = 64
+// mergeShare changes it is rebuilt in one pass, else row by row. Of boards of 3,000 to
+// 1,000,000 members whose changes are spread evenly a pass costs as much as a change of a 20th
+// to a 40th of them, and of an 8th or more of smaller ones; where some members change more
+// often than others, rows stay cheaper up to more changes.
+const mergeShare = 16
 
 // maxSpareChanges is for how many changes a list is made when it is empty.
 const maxSpareChanges = 4096
