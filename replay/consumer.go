@@ -15,7 +15,7 @@ import (
 // Batches circulate between consumer and dispatcher, which bounds how many
 // records wait in between.
 const (
-	batchItems = 256 // enough to make the hand-over cheap, about half a millisecond of polling
+	batchItems = 256 // enough to make the hand-over cheap
 	batchCount = 6
 )
 
@@ -64,11 +64,12 @@ type consumer struct {
 	log      *slog.Logger
 	errLog   rate.Sometimes
 
-	topics map[string]*topic // those being read, by name
-	batch  []item
-	nap    time.Duration // the last
-	timer  *time.Timer   // of naps
-	cause  error         // the last error of the client's own
+	topics  map[string]*topic // those being read, by name
+	records [batchItems]kafka.Record
+	batch   []item
+	nap     time.Duration // the last
+	timer   *time.Timer   // of naps
+	cause   error         // the last error of the client's own
 }
 
 // reassignment is a request of the topic watcher to the consumer.
@@ -155,42 +156,40 @@ func (c *consumer) newBatch(ctx context.Context) error {
 // fill polls until the batch is full or nothing more is there, and returns how many events
 // there were.
 func (c *consumer) fill() (events int, err error) {
-	var e event
 	for events < batchItems {
-		c.client.poll(&e)
-		switch e.kind {
-		case noEvent:
-			return events, nil
-		case errorEvent:
-			if err := c.failed(e.err); err != nil {
+		n, other := c.client.poll(c.records[:batchItems-events])
+		for i := range c.records[:n] {
+			r := &c.records[i]
+			c.add(r.Topic, r.Partition, item{offset: r.Offset, value: r.Value})
+		}
+		clear(c.records[:n]) // releases their memory
+		events += n
+		switch ev := other.(type) {
+		case kafka.PartitionEOF:
+			c.add(*ev.Topic, ev.Partition, item{offset: int64(ev.Offset), kind: itemEnd})
+		case kafka.Error:
+			if err := c.failed(ev); err != nil {
 				return events, err
 			}
 		default:
-			c.add(&e)
+			return events, nil
 		}
 		events++
 	}
 	return events, nil
 }
 
-// add appends a record or an end. Those of topics that are not read any more are
-// dropped.
-func (c *consumer) add(e *event) {
-	t := c.topics[e.topic]
-	if t == nil || int(e.partition) >= len(t.parts) {
+// add appends an item of a partition. Those of topics that are not read any more are dropped.
+func (c *consumer) add(name string, number int32, it item) {
+	t := c.topics[name]
+	if t == nil || int(number) >= len(t.parts) {
 		return
 	}
-	it := item{part: t.parts[e.partition], offset: e.offset, value: e.value}
-	if e.kind == endEvent {
-		it.kind = itemEnd
-	}
+	it.part = t.parts[number]
 	c.batch = append(c.batch, it)
 }
 
 func (c *consumer) failed(err error) error {
-	if err == nil {
-		return nil
-	}
 	if kafka.Fatal(err) {
 		return fmt.Errorf("kafka consumer: %w", err)
 	}

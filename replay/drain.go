@@ -54,28 +54,37 @@ func beginnings(ctx context.Context, c *client, topics []string) (parts []*parti
 }
 
 func drain(ctx context.Context, c *client, parts []*partition) (records int, err error) {
-	open := make(map[kafka.Partition]int64) // the end of each partition that is not read yet
+	open := make(ends)
 	for _, p := range parts {
 		if p.low < p.high {
 			open[kafka.Partition{Topic: p.topic.name, Number: p.number}] = p.high
 		}
 	}
-	var e event
+	into := make([]kafka.Record, batchItems)
 	for len(open) > 0 && ctx.Err() == nil {
-		c.poll(&e)
-		next := e.offset
-		switch e.kind {
-		case noEvent:
-			time.Sleep(firstNap)
-		case errorEvent:
-			return records, e.err
-		case recordEvent:
-			records++
-			next++
+		n, other := c.poll(into)
+		for _, r := range into[:n] {
+			open.reach(r.Topic, r.Partition, r.Offset+1)
 		}
-		if at := (kafka.Partition{Topic: e.topic, Number: e.partition}); e.kind != noEvent && next >= open[at] {
-			delete(open, at)
+		records += n
+		switch ev := other.(type) {
+		case kafka.Error:
+			return records, ev
+		case kafka.PartitionEOF:
+			open.reach(*ev.Topic, ev.Partition, int64(ev.Offset))
+		}
+		if n == 0 && other == nil {
+			time.Sleep(firstNap)
 		}
 	}
 	return records, ctx.Err()
+}
+
+// ends are the ends of partitions that are not read yet.
+type ends map[kafka.Partition]int64
+
+func (open ends) reach(topic string, number int32, next int64) {
+	if at := (kafka.Partition{Topic: topic, Number: number}); next >= open[at] {
+		delete(open, at)
+	}
 }

@@ -63,25 +63,6 @@ type client struct {
 	login    login
 }
 
-// event is the result of one poll: a record, the end of a partition, or an error.
-type event struct {
-	topic     string
-	partition int32
-	offset    int64 // of the record, or of the end
-	value     []byte
-	kind      eventKind
-	err       error
-}
-
-type eventKind uint8
-
-const (
-	noEvent eventKind = iota
-	recordEvent
-	endEvent
-	errorEvent
-)
-
 // topicInfo is Kafka's description of a topic. It has no partitions if the topic
 // does not exist.
 type topicInfo struct {
@@ -112,23 +93,13 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 // close closes the client. No other call may be running.
 func (c *client) close() error { return c.consumer.Close() }
 
-// poll stores the next event in e; noEvent if there is none now.
-func (c *client) poll(e *event) {
-	switch got := c.consumer.Poll(0).(type) {
-	case *kafka.Message:
-		tp := &got.TopicPartition
-		*e = event{topic: *tp.Topic, partition: tp.Partition, offset: int64(tp.Offset), value: got.Value, kind: recordEvent}
-		if tp.Error != nil {
-			e.kind, e.err = errorEvent, tp.Error
-		}
-	case kafka.PartitionEOF:
-		*e = event{topic: *got.Topic, partition: got.Partition, offset: int64(got.Offset), kind: endEvent}
-	case kafka.Error:
-		c.login.note(got)
-		*e = event{kind: errorEvent, err: got}
-	default:
-		*e = event{}
+// poll stores in into the records that are there now. See [kafka.Consumer.Records].
+func (c *client) poll(into []kafka.Record) (n int, other kafka.Event) {
+	n, other = c.consumer.Records(into)
+	if err, ok := other.(kafka.Error); ok {
+		c.login.note(err)
 	}
+	return n, other
 }
 
 // tell reports the end of a request that began at a time, unless its caller gave it up.

@@ -13,6 +13,7 @@ if [ -n "$unformatted" ]; then
 fi
 scripts/runs.sh || status=1
 go vet ./... || status=1
+go vet -tags kafkapoll ./internal/kafka || status=1
 go tool staticcheck ./... || status=1
 
 # A module of its own, which does not have the tool.

@@ -15,6 +15,7 @@ import (
 type Consumer struct {
 	*ck.Consumer
 	Admin
+	queue  *queue
 	drains sync.WaitGroup
 }
 
@@ -28,7 +29,7 @@ func NewConsumer(log Log, layers ...Settings) (*Consumer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("kafka admin client: %w", err), client.Close())
 	}
-	c := &Consumer{Consumer: client, Admin: Admin{admin}}
+	c := &Consumer{Consumer: client, Admin: Admin{admin}, queue: newQueue(client)}
 	if lines := client.Logs(); log != nil {
 		c.drains.Go(func() { log.drainLines(lines) })
 	}

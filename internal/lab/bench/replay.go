@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,8 @@ type replayRow struct {
 	UpdatesPerSecond  float64 `json:"updates_per_s"`      // from Run to open
 	BareUpdatesPerSec float64 `json:"bare_updates_per_s"` // polling the same records and dropping them
 	Ratio             float64 `json:"ratio"`              // of the two, median of the rounds' ratios
+	CPU               float64 `json:"cpu_us_per_update"`  // of the whole process, collector and librdkafka included
+	BareCPU           float64 `json:"bare_cpu_us_per_update"`
 	OpenSeconds       float64 `json:"open_s"`
 	BytesPerMember    float64 `json:"bytes_per_member"` // heap above the ids' own bytes
 	liveRow
@@ -138,24 +141,27 @@ func (b *replayBench) row(ctx context.Context) (row replayRow, err error) {
 	defer func() {
 		err = errors.Join(err, fill.DeleteTopic(context.WithoutCancel(ctx), b.kafka, wire.DefaultNames().Topic(board)))
 	}()
-	var bare, whole, ratios, open, bytes []float64
+	var bare, whole, ratios, open, bytes, cpu, bareCPU []float64
 	var live liveRow
 	for round := range b.rounds {
+		from := ownCPU()
 		bareRate, err := b.bareRound(ctx, board)
 		if err != nil {
 			return row, err
 		}
-		seconds, perMember, tail, err := b.wholeRound(ctx, board, filled, round == b.rounds-1)
+		bareCPU = append(bareCPU, b.perUpdate(ownCPU()-from))
+		seconds, used, perMember, tail, err := b.wholeRound(ctx, board, filled, round == b.rounds-1)
 		if err != nil {
 			return row, err
 		}
 		rate := float64(b.updates) / seconds
-		fmt.Fprintf(b.progress, "  round %d: bare %.0f/s, replay %.0f/s, open in %.2f s\n", round+1, bareRate, rate, seconds)
+		cpu = append(cpu, b.perUpdate(used))
+		fmt.Fprintf(b.progress, "  round %d: bare %.0f/s, %.2f µs of CPU, replay %.0f/s, %.2f µs, open in %.2f s\n", round+1, bareRate, bareCPU[round], rate, cpu[round], seconds)
 		bare, whole, open = append(bare, bareRate), append(whole, rate), append(open, seconds)
 		ratios, bytes, live = append(ratios, rate/bareRate), append(bytes, perMember), tail
 	}
 	return replayRow{Members: b.members, Updates: b.updates,
-		UpdatesPerSecond: median(whole), BareUpdatesPerSec: median(bare), Ratio: median(ratios),
+		UpdatesPerSecond: median(whole), BareUpdatesPerSec: median(bare), Ratio: median(ratios), CPU: median(cpu), BareCPU: median(bareCPU),
 		OpenSeconds: median(open), BytesPerMember: median(bytes), liveRow: live}, nil
 }
 
@@ -172,41 +178,55 @@ func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (f
 
 // wholeRound runs a replay from nothing to open; in the last one the board is
 // then kept open for the live tail, which changes the topic.
-func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, filled *fill.Board, last bool) (seconds, bytesPerMember float64, live liveRow, err error) {
+func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, filled *fill.Board, last bool) (seconds float64, used time.Duration, bytesPerMember float64, live liveRow, err error) {
 	before := heapNow()
 	boards := localboard.NewBoards()
 	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: wire.DefaultNames(), Deadline: 5 * time.Minute},
 		serve.FilledBoards{Boards: boards}, serve.GateOrigin{Origin: b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
-		return 0, 0, live, err
+		return 0, 0, 0, live, err
 	}
 	runner.Follow([]rankcache.BoardID{board})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	start := time.Now()
+	start, from := time.Now(), ownCPU()
 	go func() { ended <- runner.Run(ctx) }()
 	for !(serve.OpenBoards{Boards: boards}).IsOpen(board) {
 		select {
 		case err := <-ended:
-			return 0, 0, live, fmt.Errorf("the replay ended before the board was open: %w", err)
+			return 0, 0, 0, live, fmt.Errorf("the replay ended before the board was open: %w", err)
 		case <-time.After(time.Millisecond):
 		}
 	}
-	seconds = time.Since(start).Seconds()
+	seconds, used = time.Since(start).Seconds(), ownCPU()-from
 	if status := runner.Status(); len(status) != 1 || status[0].State != rankcache.StateOpen {
-		return 0, 0, live, fmt.Errorf("the board is not open: %+v", status)
+		return 0, 0, 0, live, fmt.Errorf("the board is not open: %+v", status)
 	}
 	bytesPerMember = float64(heapNow()-before)/float64(b.members) - b.idBytes()
 	if open, _ := boards.Get(board); last && b.liveRate > 0 {
 		tail := &liveTail{acked: map[uint64]time.Time{}}
 		if live, err = tail.measure(ctx, b, board, open, filled); err != nil {
-			return 0, 0, live, err
+			return 0, 0, 0, live, err
 		}
 	}
 	cancel()
 	runtime.KeepAlive(boards)
-	return seconds, bytesPerMember, live, <-ended
+	return seconds, used, bytesPerMember, live, <-ended
+}
+
+// perUpdate returns the CPU of an update in µs.
+func (b *replayBench) perUpdate(used time.Duration) float64 {
+	return used.Seconds() * 1e6 / float64(b.updates)
+}
+
+// ownCPU returns the processor time that this process has taken.
+func ownCPU() time.Duration {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		panic(err) // for no argument but a wrong one
+	}
+	return time.Duration(own.Utime.Nano() + own.Stime.Nano())
 }
 
 // heapNow returns the live heap in bytes.
@@ -269,8 +289,8 @@ func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID) (*fill.
 }
 
 func (r *replayReport) print(to io.Writer) error {
-	_, err := fmt.Fprintf(to, "broker: %s, %d CPUs\n%9s %9s %12s %12s %7s %8s %9s %10s %8s %8s\n%9d %9d %12.0f %12.0f %7.2f %8.2f %9.1f %10.0f %8.1f %8.1f\n", r.Kafka, r.CPUs,
-		"members", "updates", "replay/s", "bare/s", "ratio", "open s", "B/member", "live/s", "p50 ms", "p99 ms",
-		r.Members, r.Updates, r.UpdatesPerSecond, r.BareUpdatesPerSec, r.Ratio, r.OpenSeconds, r.BytesPerMember, r.LiveRate, r.DelayP50, r.DelayP99)
+	_, err := fmt.Fprintf(to, "broker: %s, %d CPUs\n%9s %9s %12s %12s %7s %8s %8s %8s %9s %10s %8s %8s\n%9d %9d %12.0f %12.0f %7.2f %8.2f %8.2f %8.2f %9.1f %10.0f %8.1f %8.1f\n", r.Kafka, r.CPUs,
+		"members", "updates", "replay/s", "bare/s", "ratio", "µs", "bare µs", "open s", "B/member", "live/s", "p50 ms", "p99 ms",
+		r.Members, r.Updates, r.UpdatesPerSecond, r.BareUpdatesPerSec, r.Ratio, r.CPU, r.BareCPU, r.OpenSeconds, r.BytesPerMember, r.LiveRate, r.DelayP50, r.DelayP99)
 	return err
 }

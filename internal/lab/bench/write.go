@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -337,10 +336,8 @@ func (b *writeBench) usage(ctx context.Context) (u usage, err error) {
 		}
 		*f.to += n
 	}
-	var own syscall.Rusage
-	err = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
-	u.own = time.Duration(own.Utime.Nano() + own.Stime.Nano()).Seconds()
-	return u, err
+	u.own = ownCPU().Seconds()
+	return u, nil
 }
 
 // row returns the medians, and those of the ratios to another row's rounds.
