@@ -54,6 +54,12 @@ type Ledger interface {
 	Settled(ctx context.Context, board rankcache.BoardID, state rankcache.State) (bool, error)
 }
 
+// Snapshots are saved boards, in a folder for each topic.
+type Snapshots interface {
+	// RemoveBelow deletes all in a folder.
+	RemoveBelow(ctx context.Context, folder string) error
+}
+
 // Options configure a [Controller]. Zero times take the defaults of this package, except
 // TopicKeep.
 type Options struct {
@@ -76,6 +82,7 @@ type Options struct {
 	PrimeRate int
 	Ledger    Ledger    // nil: boards are closed without it
 	Finalizer Finalizer // nil: no board has a final
+	Snapshots Snapshots // that are deleted with the topics of their boards; nil: none
 	// ID identifies this controller and must differ from that of every other one.
 	ID                        string
 	Every, TopicsEvery, Lease time.Duration

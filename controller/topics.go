@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -265,16 +266,37 @@ func (t *topicEnder) keepAbsent(ctx context.Context, first []any, gone map[strin
 	return nil
 }
 
+// snapshotsWait is for how long a pass waits for the store of snapshots.
+const snapshotsWait = 10 * time.Second
+
+// removeSnapshots deletes the snapshots of topics, and returns those that have none any more. The others
+// keep their topics until the next look, which name them.
+func (t *topicEnder) removeSnapshots(ctx context.Context, topics []string) (without []string, err error) {
+	if t.opts.Snapshots == nil {
+		return topics, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, snapshotsWait)
+	defer cancel()
+	for i, topic := range topics {
+		if err := t.opts.Snapshots.RemoveBelow(ctx, topic); err != nil {
+			return topics[:i], fmt.Errorf("delete the snapshots of topic %s, and then the topic: %w", topic, err)
+		}
+	}
+	return topics, nil
+}
+
 // remove deletes topics.
 func (t *topicEnder) remove(ctx context.Context, kind string, topics []owner) error {
-	if len(topics) == 0 {
-		return nil
-	}
 	names := make([]string, len(topics))
 	for i, o := range topics {
 		names[i] = o.topic
 	}
+	names, kept := t.removeSnapshots(ctx, names)
+	if len(names) == 0 {
+		return kept
+	}
 	gone, failed := t.kafka.remove(ctx, names)
+	failed = errors.Join(failed, kept)
 	t.metrics.deleted.WithLabelValues(kind).Add(float64(len(gone)))
 	t.note(func(s *Status) { s.TopicsDeleted += len(gone) })
 	if len(gone) == 0 {

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +43,35 @@ func TestOwnerOfATopic(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", topic, got, want)
 		}
 	}
+}
+
+// Snapshots go before their topic, which stays while they can't be deleted.
+func TestSnapshotsGoWithTheirTopic(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, nil)
+	saved := &savedBoards{err: errors.New("no bucket")}
+	f.opts.Snapshots = saved
+	f.now = func() time.Time { return time.Date(2026, 11, 24, 17, 10, 0, 0, time.UTC) }
+	topic := f.opts.Names.ClassTopic("gift", "20261122")
+	testkit.CreateTopic(t, f.broker, topic, 1, nil)
+	if err := f.topics.lookAtTopics(t.Context()); !errors.Is(err, saved.err) || !slices.Contains(f.allTopics(t), topic) {
+		t.Errorf("%v, topics %q: want %s kept", err, f.allTopics(t), topic)
+	}
+	saved.err = nil
+	if left := f.topicsLeft(t); len(left) != 0 || !slices.Equal(saved.removed, []string{topic}) {
+		t.Errorf("topics %q, removed %q", left, saved.removed)
+	}
+}
+
+type savedBoards struct {
+	err     error
+	removed []string
+}
+
+func (s *savedBoards) RemoveBelow(_ context.Context, folder string) error {
+	if s.err == nil {
+		s.removed = append(s.removed, folder)
+	}
+	return s.err
 }
 
 // The topics of a class go once keep is over, the board has expired in Redis and is

@@ -77,6 +77,9 @@ type Config struct {
 	// with seqs only. SaveEvery is how often each is saved, give or take a tenth.
 	Files     Files
 	SaveEvery time.Duration
+	// Snapshots are the fleet's: a board begins with the newer of its file and its
+	// snapshot. Nil: there are none.
+	Snapshots Snapshots
 	// Memory, if it is not nil, waits until there is memory to fill a board, which lasts
 	// until done is called. Its error is ctx's.
 	Memory func(ctx context.Context, board rankcache.BoardID) (done func(), err error)

@@ -30,6 +30,15 @@ const (
 
 var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindOverflow, kindMemory}
 
+// Kinds of reasons, beside those above, for which a file turned out void that could be read.
+const (
+	kindTopic = "topic" // it is of another topic
+	kindLog   = "log"   // the log lacks the records after it
+	kindProof = "proof" // with the rest of the log its board is not Redis's
+)
+
+var voidKinds = []string{kindSum, kindTopic, kindLog, kindProof, kindGone, kindRun, kindAhead}
+
 // fault is a reason to fill a board again, or to look whether that is needed.
 type fault struct {
 	kind, reason string
@@ -157,6 +166,9 @@ func (s *auditStats) differences(all []difference, log *slog.Logger) {
 		log.Warn("board differs from Redis and is filled again", "board", s.board, "differences", len(all), "first", all[0].String())
 	})
 }
+
+// voidFile counts a file that could be read and turned out void.
+func (s *auditStats) voidFile(kind string) { s.metrics.voidFiles.WithLabelValues(kind).Inc() }
 
 func (s *auditStats) refill() {
 	s.mu.Lock()

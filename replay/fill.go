@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
@@ -13,20 +12,15 @@ import (
 	"rankcache"
 )
 
-const (
-	// maxFileLoads bounds the files that are in memory beside their boards.
-	maxFileLoads = 2
-	// maxFileWait is how long a board waits for its file: a disk that hangs must
-	// not keep it from its log.
-	maxFileWait = 10 * time.Second
-)
-
-// filler loads whole boards: from their files at the start, and from Redis when the
+// filler loads whole boards: from files at the start (restore.go), and from Redis when the
 // log can't give them. All gates share it; nothing in it changes.
 type filler struct {
 	origin Origin
 	files  Files         // nil: none
-	slots  chan struct{} // holds one element per file being loaded
+	shared Snapshots     // nil: none
+	slots  chan struct{} // holds one element per board being loaded from a file
+	// queue is how long a board waits for its turn to be loaded from a file.
+	queue  time.Duration
 	turn   chan struct{} // holds one element while a board is loaded from Redis
 	topics signal        // wakes the topic watcher
 	// memory waits until there is memory to fill a board, until done is called; nil: there is
@@ -37,7 +31,7 @@ type filler struct {
 }
 
 func newFiller(r *Runner) *filler {
-	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), turn: make(chan struct{}, 1), topics: r.topicsWake, memory: r.cfg.Memory,
+	return &filler{origin: r.origin, files: r.cfg.Files, shared: r.cfg.Snapshots, slots: make(chan struct{}, maxFileLoads), queue: r.cfg.Deadline, turn: make(chan struct{}, 1), topics: r.topicsWake, memory: r.cfg.Memory,
 		metrics: r.metrics, log: r.log}
 }
 
@@ -86,76 +80,6 @@ func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after ui
 	l.metrics.snapshots.Inc()
 	l.log.Info("board loaded from Redis", "board", r.id, "members", members, "seq", before.Seq, "took", time.Since(begin))
 	return last.Seq, nil
-}
-
-// fromFile loads a board from its file, if there is a good one. Until it returns the
-// topic watcher does not start the board's topic: the file has the offsets.
-func (l *filler) fromFile(ctx context.Context, f *feed) {
-	if l.files == nil {
-		return
-	}
-	defer l.topics.wake()
-	defer f.restoring.Store(false)
-	select {
-	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
-	case <-ctx.Done():
-		return
-	}
-	done, err := l.reserve(ctx, f.id)
-	if err != nil {
-		return
-	}
-	defer done()
-	begin := time.Now()
-	got := l.readFile(ctx, f.id)
-	if ctx.Err() != nil {
-		return
-	}
-	switch err := got.restore(f, begin); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		l.log.Warn("saved board is not used", "board", f.id, "err", err)
-	default:
-		l.log.Info("board loaded from its file", "board", f.id, "members", len(got.entries), "seq", got.saved.Seq,
-			"taken_at", got.saved.TakenAt, "took", time.Since(begin))
-	}
-}
-
-// fileContent is the loaded content of a file.
-type fileContent struct {
-	saved   Saved
-	entries []rankcache.Entry
-	err     error
-}
-
-// restore loads the board from the file's content.
-func (c *fileContent) restore(f *feed, now time.Time) error {
-	if c.err != nil {
-		return c.err
-	}
-	if c.saved.Topic != f.log.Topic && !f.sources.alone {
-		return fmt.Errorf("its topic was %s, now it is %s: the names were changed", c.saved.Topic, f.log.Topic)
-	}
-	return f.replica.restore(c.saved, c.entries, now)
-}
-
-// readFile reads a board's file, waiting for it no longer than maxFileWait.
-func (l *filler) readFile(ctx context.Context, id rankcache.BoardID) fileContent {
-	done := make(chan fileContent, 1)
-	go func() {
-		var c fileContent
-		c.saved, c.entries, c.err = l.files.Load(id)
-		done <- c
-	}()
-	ctx, cancel := context.WithTimeout(ctx, maxFileWait)
-	defer cancel()
-	select {
-	case c := <-done:
-		return c
-	case <-ctx.Done():
-		return fileContent{err: fmt.Errorf("the disk does not answer: %w", ctx.Err())}
-	}
 }
 
 // fileState is the file that a board was filled from. It is written with the

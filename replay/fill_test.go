@@ -101,20 +101,69 @@ func (d hungDisk) Load(rankcache.BoardID) (Saved, []rankcache.Entry, error) {
 	<-d.let
 	return Saved{}, nil, fs.ErrNotExist
 }
+func (d hungDisk) ReadHeader(id rankcache.BoardID) (Saved, int, error) {
+	s, _, err := d.Load(id)
+	return s, 0, err
+}
+func (d hungDisk) LoadNewer(_ context.Context, id rankcache.BoardID, _ *Saved) (Saved, []rankcache.Entry, error) {
+	return d.Load(id)
+}
 func (d hungDisk) Save(Saved, iter.Seq[[]rankcache.Entry]) error         { return errors.New("not now") }
 func (d hungDisk) Sweep(keep []rankcache.BoardID, _ time.Duration) error { return nil }
 
 func TestDiskThatHangs(t *testing.T) {
+	for _, name := range []string{"file", "snapshot"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				disk, cfg := hungDisk{make(chan struct{})}, Config{Deadline: DefaultDeadline}
+				if cfg.Files = disk; name == "snapshot" {
+					cfg.Files, cfg.Snapshots = nil, disk
+				}
+				l := newFiller(&Runner{cfg: cfg, topicsWake: newSignal(), log: slog.New(slog.DiscardHandler)})
+				f := feedOf(&fakeBoard{})
+				f.restoring.Store(true)
+				begin := time.Now()
+				l.fromFiles(context.Background(), f)
+				if f.restoring.Load() || time.Since(begin) != maxFileWait {
+					t.Errorf("waited %v, restoring %v", time.Since(begin), f.restoring.Load())
+				}
+				close(disk.let)
+			})
+		})
+	}
+}
+
+// A board whose turn to be loaded from a file does not come begins without one.
+func TestQueueOfFilesEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := hungDisk{make(chan struct{})}
-		l := newFiller(&Runner{cfg: Config{Files: disk}, topicsWake: newSignal(), log: slog.New(slog.DiscardHandler)})
+		l := newFiller(&Runner{cfg: Config{Snapshots: hungDisk{}, Deadline: DefaultDeadline}, topicsWake: newSignal(), log: slog.New(slog.DiscardHandler)})
+		for range maxFileLoads {
+			l.slots <- struct{}{}
+		}
 		f := feedOf(&fakeBoard{})
 		f.restoring.Store(true)
 		begin := time.Now()
-		l.fromFile(context.Background(), f)
-		if f.restoring.Load() || time.Since(begin) != maxFileWait {
+		if l.fromFiles(context.Background(), f); f.restoring.Load() || time.Since(begin) != DefaultDeadline {
 			t.Errorf("waited %v, restoring %v", time.Since(begin), f.restoring.Load())
 		}
-		close(disk.let)
 	})
+}
+
+func TestNewerFile(t *testing.T) {
+	at := time.Now()
+	base := Saved{State: rankcache.State{Run: 5, Seq: 10}, CurrentAt: at}
+	for name, c := range map[string]struct {
+		s    Saved
+		want bool
+	}{
+		"the same":   {base, false},
+		"later seq":  {Saved{State: rankcache.State{Run: 5, Seq: 11}}, true},
+		"later run":  {Saved{State: rankcache.State{Run: 6, Seq: 1}}, true},
+		"former run": {Saved{State: rankcache.State{Run: 4, Seq: 11}, CurrentAt: at.Add(time.Hour)}, false},
+		"later look": {Saved{State: base.State, CurrentAt: at.Add(time.Second)}, true},
+	} {
+		if got := c.s.NewerThan(&base); got != c.want || !c.s.NewerThan(nil) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }

@@ -14,6 +14,7 @@ type metrics struct {
 	snapshots   prometheus.Counter
 	refills     prometheus.Counter
 	stales      prometheus.Counter
+	voidFiles   *prometheus.CounterVec // by kind, a fixed few
 	visible     prometheus.Histogram
 	kafkaErrors prometheus.Counter
 	redisErrors prometheus.Counter
@@ -39,6 +40,7 @@ func newMetrics() *metrics {
 		snapshots:      counter("replay_snapshots_total", "Boards loaded from Redis because the log could not give them."),
 		refills:        counter("replay_refills_total", "Open boards that were closed and filled again."),
 		stales:         counter("replay_stale_opens_total", "Boards answered from their files because Redis did not answer."),
+		voidFiles:      by("kind", "replay_void_files_total", "Files and snapshots of boards that could be read and are void, by kind: sum (the members don't add up), topic, log (it lacks the records after it), proof (not Redis's board), gone, run or ahead (Redis has lost what is in it)."),
 		kafkaErrors:    counter("replay_kafka_errors_total", "Errors of the Kafka client and failed requests to Kafka."),
 		redisErrors:    counter("replay_redis_errors_total", "Reads of totals that Redis did not answer in full."),
 		checks:         by("result", "audit_checks_total", "Comparisons of open boards with Redis, by result; unknown is one that could not be made."),
@@ -59,13 +61,16 @@ func (m *metrics) presetLabels() {
 	for _, kind := range kinds {
 		m.differences.WithLabelValues(kind)
 	}
+	for _, kind := range voidKinds {
+		m.voidFiles.WithLabelValues(kind)
+	}
 	for _, reason := range skipReasons {
 		m.skipped.WithLabelValues(reason)
 	}
 }
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
-	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.visible, m.kafkaErrors, m.redisErrors,
+	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.voidFiles, m.visible, m.kafkaErrors, m.redisErrors,
 		m.checks, m.compared, m.differences, m.sumWrong, m.foreignHistory} {
 		err = errors.Join(err, reg.Register(c))
 	}

@@ -203,4 +203,8 @@ func (f *modelFiles) Load(rankcache.BoardID) (Saved, []rankcache.Entry, error) {
 	return file.saved, slices.Clone(file.entries), nil
 }
 
+func (f *modelFiles) ReadHeader(rankcache.BoardID) (Saved, int, error) {
+	return Saved{}, 0, fs.ErrNotExist
+}
+
 func (f *modelFiles) Sweep([]rankcache.BoardID, time.Duration) error { return nil }

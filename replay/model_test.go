@@ -203,7 +203,7 @@ func (w *modelEnv) start() {
 	}
 	group.Go(func() error { return r.keepMembership(ctx, group) })
 	if cfg.Files != nil {
-		group.Go(func() error { return newSaver(r).run(ctx) })
+		group.Go(func() error { return newSaver(r, cfg.Files, r.cfg.SaveEvery).run(ctx) })
 	}
 	w.side = &modelSidecar{runner: r, boards: boards, reader: newModelReader(w.kafka, r, queue)}
 	boards.opened = w.look

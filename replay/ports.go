@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -100,9 +102,23 @@ type Files interface {
 	// Load returns the board's file. The error wraps fs.ErrNotExist if there is
 	// none.
 	Load(rankcache.BoardID) (Saved, []rankcache.Entry, error)
+	// ReadHeader returns what Load would, without the entries, and the mean length of a member
+	// in bytes. Load may still refuse the rest.
+	ReadHeader(rankcache.BoardID) (Saved, int, error)
 	// Sweep removes the files of other boards, unless they are younger than idle.
 	Sweep(keep []rankcache.BoardID, idle time.Duration) error
 }
+
+// Snapshots are boards that a keeper saves for the whole fleet. Its methods may be called by several
+// goroutines.
+type Snapshots interface {
+	// LoadNewer returns the board's snapshot, and ends with ctx. The error wraps [ErrOlder] if it
+	// is not newer than a file, which may be nil, and fs.ErrNotExist if there is none.
+	LoadNewer(ctx context.Context, board rankcache.BoardID, than *Saved) (Saved, []rankcache.Entry, error)
+}
+
+// ErrOlder reports a snapshot that is not newer than the sidecar's own file.
+var ErrOlder = errors.New("the sidecar's own file is as new")
 
 // Saved describes the entries of a board's file.
 type Saved struct {
@@ -120,6 +136,12 @@ type Saved struct {
 	// partition: before them is no update later than Seq.
 	Topic, TopicID string
 	Offsets        []int64
+}
+
+// NewerThan returns whether s is of a later state than o, or of the same one and was known to equal
+// Redis later. All are newer than nil.
+func (s *Saved) NewerThan(o *Saved) bool {
+	return o == nil || cmp.Or(cmp.Compare(s.Run, o.Run), cmp.Compare(s.Seq, o.Seq), s.CurrentAt.Compare(o.CurrentAt)) > 0
 }
 
 // age returns how old the copy is by the clock of now. It is unknown (false) if

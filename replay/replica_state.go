@@ -21,7 +21,11 @@ func (r *replica) begin(t *topic) {
 	if r.dropped {
 		return
 	}
-	if t.reset || r.file.isOfAnother(t) {
+	another := r.file.isOfAnother(t)
+	if another {
+		r.audit.voidFile(kindTopic)
+	}
+	if t.reset || another {
 		r.closeLocked()
 		r.resetLocked()
 		r.fault = nil
@@ -200,6 +204,9 @@ func (r *replica) startRefill(total TotalSource) *fault {
 	}
 	r.closeLocked()
 	if !why.suspected {
+		if r.file.entries() != nil {
+			r.audit.voidFile(why.kind)
+		}
 		r.resetLocked()
 		r.audit.refill()
 	}
@@ -293,6 +300,8 @@ func (r *replica) load(epoch int, at rankcache.State, pieces [][]rankcache.Entry
 	return err
 }
 
+var errFileSum = errors.New("its members don't add up")
+
 // restore fills the board from a file. All updates up to its seq count as seen;
 // those that follow come from the log.
 func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) error {
@@ -307,7 +316,7 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 		defer r.mu.Unlock()
 		r.board.Reset()
 		r.board.SetRun(r.in.run) // it may have been read from Redis before
-		return fmt.Errorf("its members add up to %012x, want %012x: the file was changed", sum, s.Sum)
+		return fmt.Errorf("%w: they are %012x, want %012x: the file was changed", errFileSum, sum, s.Sum)
 	}
 	if _, ok := s.age(now); ok {
 		r.board.MarkCurrent(s.CurrentAt)

@@ -44,9 +44,9 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	if cfg.Files != nil && cfg.TotalSource != TotalSeq {
+	if (cfg.Files != nil || cfg.Snapshots != nil) && cfg.TotalSource != TotalSeq {
 		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.TotalSource)
-		cfg.Files = nil
+		cfg.Files, cfg.Snapshots = nil, nil
 	}
 	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal()}
 	r.members = newMembership(&r.feeds)
@@ -101,9 +101,15 @@ func (r *Runner) Run(ctx context.Context) error {
 	group.Go(func() error { return r.keepMembership(ctx, group) })
 	group.Go(func() error { return logProgress(ctx, r.Status, r.log) })
 	if r.cfg.Files != nil {
-		group.Go(func() error { return newSaver(r).run(ctx) })
+		group.Go(func() error { return r.Save(ctx, r.cfg.Files, r.cfg.SaveEvery) })
 	}
 	return errors.Join(group.Wait(), c.close())
+}
+
+// Save saves each open board to files every so often, if it has changed or its copy there will soon be too old, and
+// all of them once more when ctx ends. A board that can't be saved is logged.
+func (r *Runner) Save(ctx context.Context, to Files, every time.Duration) error {
+	return newSaver(r, to, every).run(ctx)
 }
 
 // keepMembership starts and drops boards as Follow names them. Gates run in the
@@ -140,12 +146,12 @@ func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.
 	f := newFeed(id, log, r.boards, &r.held, r.metrics, now)
 	f.sources.alone = alone
 	f.sources.readingLasts = missedReadings * r.cfg.TotalsEvery
-	f.restoring.Store(r.cfg.Files != nil)
+	f.restoring.Store(r.filler.hasFiles())
 	b := &followed{f, stop, make(chan struct{})}
 	group.Go(func() error {
 		defer close(b.done)
 		defer stop()
-		r.filler.fromFile(ctx, f)
+		r.filler.fromFiles(ctx, f)
 		newGate(r, f).run(ctx)
 		return nil
 	})

@@ -21,6 +21,8 @@ const (
 	// sweepEvery is how often files are looked at that belong to no board, and
 	// sweepIdle how old they are when they are removed.
 	sweepEvery, sweepIdle = 10 * time.Minute, time.Hour
+	// saveLogEvery is the shortest time between two log lines about boards that can't be saved.
+	saveLogEvery = time.Minute
 )
 
 // saver writes open boards to files, one after the other. Its fields belong to the
@@ -42,9 +44,9 @@ type saver struct {
 // repair changes a board without a new seq.
 type written struct{ image, at time.Time }
 
-func newSaver(r *Runner) *saver {
-	return &saver{files: r.cfg.Files, feeds: &r.feeds, every: r.cfg.SaveEvery, maxStale: r.cfg.MaxStale, log: r.log,
-		errLog: rate.Sometimes{Interval: logEvery}, due: make(map[*feed]time.Time), last: make(map[*feed]written),
+func newSaver(r *Runner, files Files, every time.Duration) *saver {
+	return &saver{files: files, feeds: &r.feeds, every: every, maxStale: r.cfg.MaxStale, log: r.log,
+		errLog: rate.Sometimes{Interval: saveLogEvery}, due: make(map[*feed]time.Time), last: make(map[*feed]written),
 		sweepAt: time.Now().Add(jitter(sweepEvery))}
 }
 
@@ -109,7 +111,7 @@ func (s *saver) save(ctx context.Context, f *feed, now time.Time) {
 		return
 	}
 	if err := s.files.Save(saved, pieces); err != nil {
-		s.errLog.Do(func() { s.log.Warn("board is not saved: it is served all the same", "err", err) })
+		s.errLog.Do(func() { s.log.Warn("boards are not saved: they are served all the same", "board", f.id, "err", err) })
 		return
 	}
 	s.last[f] = written{saved.TakenAt, now}

@@ -208,6 +208,7 @@ func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) err
 	err = errors.Join(err, w.skipOlder(ctx, todo))
 	for _, t := range todo.start {
 		if t.resumeAt != fromLow && !t.resume() {
+			w.metrics.voidFiles.WithLabelValues(kindLog).Inc()
 			w.log.Warn("log lacks the records after the saved boards: it is read from its beginning", "topic", t.name)
 		}
 	}

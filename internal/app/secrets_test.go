@@ -27,13 +27,14 @@ import (
 
 // secretArgs are settings with a secret in each that may hold one.
 func secretArgs(profiles string) (args, secrets []string) {
-	secrets = []string{"hush-url-word", "hush-password", "hush-token", "hush-kafka", "hush-header", "hush-otlp", "hush-query"}
+	secrets = []string{"hush-url-word", "hush-password", "hush-token", "hush-kafka", "hush-header", "hush-otlp", "hush-query", "hush-snapshots"}
 	return []string{
 		"--redis", "redis://app:hush-url-word@127.0.0.1:1/0", "--redis-password", "hush-password", "--redis-timeout", "50ms",
 		"--admin-token", "hush-token", "--kafka", "127.0.0.1:1", "--kafka.sasl.password=hush-kafka",
 		"--kafka.sasl.username=app", "--kafka.sasl.mechanism=PLAIN", "--kafka.security.protocol=sasl_plaintext",
 		"--profile-url", profiles, "--profile-header", "Authorization: hush-header",
 		"--otlp-endpoint", strings.TrimSuffix(profiles, "/?token=hush-query"), "--otlp-header", "Authorization=hush-otlp",
+		"--snapshots", "s3://key:hush-snapshots@127.0.0.1:1/boards?tls=false",
 	}, secrets
 }
 
@@ -90,7 +91,7 @@ var lasting = map[string]struct {
 		map[string]string{"status.json": `"dependencies"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"writing"`}},
 	"keep": {"health", nil, map[string]string{"status.json": `"keeper"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"keeping"`}},
 	"poll": {"health", []string{"--hot-source", "redis"}, map[string]string{"events.json": `"msg":"polling"`}},
-	"controller": {"health", []string{"--database", "postgres://app:hush-database@127.0.0.1:1/x", "--finals", "s3://key:hush-finals@127.0.0.1:1/bucket"},
+	"controller": {"health", []string{"--database", "postgres://app:hush-database@127.0.0.1:1/x", "--finals", "s3://key:hush-finals@127.0.0.1:1/bucket", "--snapshots", "s3://key:hush-snapshots@127.0.0.1:1/bucket"},
 		map[string]string{"status.json": `"leading"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"controlling"`}},
 	"ledger": {"http", []string{"--database", "postgres://app:hush-database@127.0.0.1:1/x"}, map[string]string{"status.json": `"ledger"`, "events.json": `"msg":"keeping the ledger"`}},
 	"reconcile": {"health", []string{"--database", "postgres://app:hush-database@127.0.0.1:1/x", "--books", "mysql://app:hush-books@127.0.0.1:1/x", "--books-query-file", "secrets_test.go"},

@@ -17,7 +17,6 @@ import (
 	"rankcache/internal/doctor"
 	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
-	"rankcache/internal/objects"
 	"rankcache/internal/roomsync"
 	"rankcache/ledger"
 	"rankcache/ledger/final"
@@ -36,7 +35,7 @@ type ControllerOptions struct {
 	database          *cli.Secret // of the ledger
 	topicKeep         time.Duration
 	primeRate         int
-	finals            *cli.Secret
+	finals, snapshots *cli.Secret
 	// For tests; zero: the defaults.
 	Every, Posts time.Duration
 	Now          func() time.Time
@@ -78,6 +77,7 @@ func (o *ControllerOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	o.database = cli.SecretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: boards are closed without it")
 	o.finals = cli.SecretVar(flags, "finals", "", "`URL` of the folder or bucket for finals, which are also kept in --database: file:///folder or s3://key:secret@host:port/bucket/prefix, with ?tls=false and region=… as options; empty: no board has a final")
+	o.snapshots = cli.SecretVar(flags, "snapshots", "", "`URL` of the folder or bucket with the fleet's boards, as of rankcache keep: a topic's are deleted with it; empty: there are none")
 	flags.IntVar(&o.primeRate, "prime-rate", controller.DefaultPrimeRate, "how many members of rolling boards are given the sums of ended periods in a second at most")
 	flags.DurationVar(&o.topicKeep, "topic-keep", controller.DefaultTopicKeep, "how long Redis must not have known a board without class until its topic is deleted; 0 for never")
 }
@@ -165,6 +165,13 @@ func (o *ControllerOptions) Build(client redis.UniversalClient, books *ledger.St
 	if books != nil {
 		options.Ledger = books
 	}
+	snapshots, err := cli.OpenObjects(o.snapshots, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	if snapshots != nil { // a nil *Store in the interface would not be nil
+		options.Snapshots = snapshots
+	}
 	c, err := controller.New(options)
 	if err != nil {
 		return nil, nil, cli.Usagef("%w", err)
@@ -174,19 +181,12 @@ func (o *ControllerOptions) Build(client redis.UniversalClient, books *ledger.St
 
 // finalizer returns what makes the finals, nil if no board has one.
 func (o *ControllerOptions) finalizer(boards *origin.Origin, books *ledger.Store, rooms *roomsync.Follower, log *slog.Logger, reg *cli.Registry) (controller.Finalizer, error) {
-	url := o.finals.Get()
-	if url == "" {
-		return nil, nil
-	}
-	files, err := objects.Open(url)
-	if err != nil {
-		return nil, cli.Usagef("--finals: %w", err)
+	files, err := cli.OpenObjects(o.finals, log)
+	if files == nil || err != nil {
+		return nil, err
 	}
 	if books == nil {
 		return nil, cli.Usagef("--finals needs --database, of the ledger")
-	}
-	if warning := files.Warning(); warning != "" {
-		log.Warn(warning, "setting", "--finals")
 	}
 	return final.New(final.Options{Origin: boards, Store: books, Files: files, Rooms: rooms.File, Log: log, Registerer: reg}), nil
 }

@@ -2,12 +2,14 @@ package serve
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
+	"rankcache"
 	"rankcache/internal/cli"
 	"rankcache/replay"
 	"rankcache/replay/files"
@@ -18,12 +20,14 @@ type snapshotOptions struct {
 	dir    string
 	every  time.Duration
 	maxAge time.Duration
+	shared *cli.Secret
 }
 
 func (o *snapshotOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dir, "snapshot-dir", "", "`folder`, of this sidecar alone, in which super-hot boards, and the pages of hot ones, are kept over a restart; empty: they are not")
 	flags.DurationVar(&o.every, "snapshot-every", replay.DefaultSaveEvery, "how often each board is saved there, give or take a tenth; also at the end")
 	flags.DurationVar(&o.maxAge, "snapshot-max-age", replay.DefaultMaxStale, "greatest age at which a saved board is answered from while Redis can't be read; older ones only speed up the start")
+	o.shared = cli.SecretVar(flags, "snapshots", "", "`URL` of the folder or bucket in which rankcache keep saves the fleet's boards, read at the start of each: file:///folder or s3://key:secret@host:port/bucket/prefix, with ?tls=false and region=… as options; empty: there are none")
 }
 
 // newStore returns the files that boards are kept in, nil if none are.
@@ -32,6 +36,15 @@ func (o *snapshotOptions) newStore(reg prometheus.Registerer) (*files.Store, err
 		return nil, nil
 	}
 	return files.New(o.dir, reg)
+}
+
+// newShared returns the fleet's snapshots, nil if there are none.
+func (o *snapshotOptions) newShared(topic func(rankcache.BoardID) string, log *slog.Logger, reg prometheus.Registerer) (*files.Shared, error) {
+	store, err := cli.OpenObjects(o.shared, log)
+	if store == nil || err != nil {
+		return nil, err
+	}
+	return files.NewShared(store, topic, reg)
 }
 
 // check makes the folder if need be, and a file in it for a moment.

@@ -15,8 +15,8 @@ import (
 	"rankcache/internal/cli"
 	"rankcache/localboard"
 	"rankcache/origin"
+	"rankcache/replay"
 	"rankcache/replay/admission"
-	"rankcache/replay/files"
 )
 
 const (
@@ -84,7 +84,23 @@ func (l memoryLimits) budget(text string) (int64, error) {
 // (for the mean length of the ids), or from their files while Redis does not answer.
 type boardSizes struct {
 	origin *origin.Origin
-	kept   *files.Store // nil: none
+	kept   []headers // where Redis does not answer, the first that has the board
+}
+
+// headers has boards in files.
+type headers interface {
+	ReadHeader(rankcache.BoardID) (replay.Saved, int, error)
+}
+
+// headers returns where boards are kept in files.
+func (s *Sidecar) headers() (all []headers) {
+	if s.kept != nil {
+		all = append(all, s.kept)
+	}
+	if s.snapshots != nil {
+		all = append(all, s.snapshots)
+	}
+	return all
 }
 
 const (
@@ -97,13 +113,21 @@ func (o boardSizes) Sizes(ctx context.Context, boards []rankcache.BoardID) ([]*a
 	sizes := make([]*admission.Size, len(boards))
 	err := o.inRedis(ctx, boards, sizes)
 	for i, id := range boards {
-		if sizes[i] == nil && o.kept != nil {
-			if head, idBytes, err := o.kept.ReadHeader(id); err == nil { // else Redis's error is returned
-				sizes[i] = &admission.Size{Members: head.Members, IDBytes: idBytes}
-			}
+		if sizes[i] == nil {
+			sizes[i] = o.inFiles(id)
 		}
 	}
 	return sizes, err
+}
+
+// inFiles returns the size of a board that Redis did not give, nil if no file has it.
+func (o boardSizes) inFiles(id rankcache.BoardID) *admission.Size {
+	for _, kept := range o.kept {
+		if head, idBytes, err := kept.ReadHeader(id); err == nil {
+			return &admission.Size{Members: head.Members, IDBytes: idBytes}
+		}
+	}
+	return nil
 }
 
 // inRedis asks for some boards at a time, and no more once Redis is away.

@@ -57,7 +57,8 @@ super-hot and from Redis where it is not.
 The health port reports ready once Redis has answered, and every super-hot board equals
 Redis, or has been given up to Redis because its deadline passed. With --snapshot-dir boards are kept
 in files, so that a restart reads only what came since; where Redis is away at the
-start, they are answered from, with their honest age.`,
+start, they are answered from, with their honest age. With --snapshots a new pod begins with
+the boards that rankcache keep has saved for the whole fleet.`,
 		Example: `  rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache serve --config rankcache.yaml --socket /run/rankcache/data.sock --snapshot-dir /var/lib/rankcache
   rankcache serve --redis 'rediss://app:secret@node1:6379?addr=node2:6379' --redis-mode cluster \

@@ -45,8 +45,9 @@ type Sidecar struct {
 	Rooms     *roomsync.Follower
 	memory    *memoryShare
 	Local     *localboard.Boards
-	kept      *files.Store // nil: boards are not kept over a restart
-	keptTops  *keptTops    // nil: no pages are
+	kept      *files.Store  // nil: boards are not kept over a restart
+	snapshots *files.Shared // nil: the fleet has none
+	keptTops  *keptTops     // nil: no pages are
 	runner    *replay.Runner
 	admission *admission.Admission
 	tracker   *hotkey.Tracker // nil: no hot tier
@@ -112,7 +113,7 @@ func (s *Sidecar) startup() (bool, string) {
 // answersFromFiles reports whether boards, or pages of hot ones, are answered from files while
 // Redis is away. Where it refuses this process, it is not away.
 func (s *Sidecar) answersFromFiles() bool {
-	if s.kept == nil || s.services[cli.ServiceRedis].Refused() {
+	if s.kept == nil && s.snapshots == nil || s.services[cli.ServiceRedis].Refused() {
 		return false
 	}
 	return s.keptTops != nil && len(s.keptTops.waiting()) > 0 ||

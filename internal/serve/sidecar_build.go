@@ -87,14 +87,21 @@ func (s *Sidecar) buildReplay() (err error) {
 	if s.kept, err = o.snapshots.newStore(s.Registry); err != nil {
 		return err
 	}
-	var files replay.Files // a nil *Store in it would not be nil
+	if s.snapshots, err = o.snapshots.newShared(func(id rankcache.BoardID) string { return s.boardLog(id).Topic }, s.log, s.Registry); err != nil {
+		return err
+	}
+	var files replay.Files // nil pointers in the interfaces would not be nil
 	if s.kept != nil {
 		files = s.kept
+	}
+	var shared replay.Snapshots
+	if s.snapshots != nil {
+		shared = s.snapshots
 	}
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline,
-		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
+		Files: files, Snapshots: shared, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
@@ -224,7 +231,7 @@ func (s *Sidecar) buildAdmission() error {
 	}
 	s.memory = newMemoryShare(limits, budget, profiles, s.options.KafkaKeys, s.log)
 	s.memory.budget() // limits Go from the start
-	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.Local}.held,
+	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.headers()}, Usage: heldBoards{s.Local}.held,
 		Follow: s.runner.Follow, Log: s.log}, s.Registry)
 	s.parts = append(s.parts, s.admission)
 	return nil

@@ -23,26 +23,52 @@ type decoder struct {
 	buf []byte
 }
 
-// decode reads a file of size bytes to its end.
-func decode(r io.Reader, size int64) (replay.Saved, []rankcache.Entry, error) {
+// maxReserve is for how many members memory is reserved before any of them has come.
+const maxReserve = 1 << 20
+
+// decode reads a file of a board, which has size bytes, to its end. accept, unless it is nil, is given the header before the rest
+// is read, and its error is returned.
+func decode(r io.Reader, size int64, board rankcache.BoardID, accept func(*replay.Saved) error) (replay.Saved, []rankcache.Entry, error) {
 	d := &decoder{in: bufio.NewReaderSize(r, blockBytes)}
-	s, err := d.header()
+	s, err := d.headerOf(board, size)
+	if err == nil && accept != nil {
+		err = accept(&s)
+	}
 	if err != nil {
 		return replay.Saved{}, nil, err
 	}
-	if int64(s.Members) > size/minMemberBytes {
-		return replay.Saved{}, nil, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, size, s.Members)
-	}
-	entries := make([]rankcache.Entry, 0, s.Members)
+	entries := make([]rankcache.Entry, 0, min(s.Members, maxReserve))
 	for more := true; more; {
 		if entries, more, err = d.block(entries); err != nil {
 			return replay.Saved{}, nil, err
 		}
-	}
-	if len(entries) != s.Members {
-		return replay.Saved{}, nil, fmt.Errorf("%w: %d members, %d in the header", ErrCorrupt, len(entries), s.Members)
+		if len(entries) > s.Members || !more && len(entries) < s.Members {
+			return replay.Saved{}, nil, fmt.Errorf("%w: %d members, %d in the header", ErrCorrupt, len(entries), s.Members)
+		}
 	}
 	return s, entries, nil
+}
+
+// headerOf returns the header of a board's file of size bytes.
+func (d *decoder) headerOf(board rankcache.BoardID, size int64) (replay.Saved, error) {
+	s, err := d.header()
+	switch {
+	case err != nil:
+		return replay.Saved{}, err
+	case s.Board != board:
+		return replay.Saved{}, fmt.Errorf("%w: it is of board %s", ErrForeign, s.Board)
+	case int64(s.Members) > size/minMemberBytes:
+		return replay.Saved{}, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, size, s.Members)
+	}
+	return s, nil
+}
+
+// idBytes returns the mean length of the ids of a file's members.
+func idBytes(s *replay.Saved, size int64) int {
+	if s.Members == 0 {
+		return 0
+	}
+	return int(size/int64(s.Members)) - minMemberBytes + 1
 }
 
 func (d *decoder) header() (replay.Saved, error) {

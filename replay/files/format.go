@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -158,6 +159,8 @@ func kind(err error) string {
 	switch {
 	case err == nil:
 		return "ok"
+	case errors.Is(err, errOff):
+		return "off"
 	case errors.Is(err, fs.ErrNotExist):
 		return "absent"
 	case errors.Is(err, ErrTruncated):
@@ -168,6 +171,12 @@ func kind(err error) string {
 		return "foreign"
 	case errors.Is(err, ErrVersion):
 		return "version"
+	case errors.Is(err, replay.ErrOlder):
+		return "older"
+	case errors.Is(err, fs.ErrPermission):
+		return "denied"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "slow"
 	}
 	return "failed"
 }

@@ -139,11 +139,7 @@ func (s *Store) load(board rankcache.BoardID) (replay.Saved, []rankcache.Entry, 
 	if err != nil {
 		return replay.Saved{}, nil, err
 	}
-	snap, entries, err := decode(file, info.Size())
-	if err == nil && snap.Board != board {
-		return replay.Saved{}, nil, fmt.Errorf("%w: it is of board %s", ErrForeign, snap.Board)
-	}
-	return snap, entries, err
+	return decode(file, info.Size(), board, nil)
 }
 
 // Sweep removes the files of boards that are not in keep, temporary and damaged
@@ -225,18 +221,11 @@ func (s *Store) readHeader(board rankcache.BoardID) (replay.Saved, int, error) {
 		return replay.Saved{}, 0, err
 	}
 	d := &decoder{in: bufio.NewReader(file)}
-	snap, err := d.header()
-	switch {
-	case err != nil:
+	snap, err := d.headerOf(board, info.Size())
+	if err != nil {
 		return replay.Saved{}, 0, err
-	case snap.Board != board:
-		return replay.Saved{}, 0, fmt.Errorf("%w: it is of board %s", ErrForeign, snap.Board)
-	case int64(snap.Members) > info.Size()/minMemberBytes:
-		return replay.Saved{}, 0, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, info.Size(), snap.Members)
-	case snap.Members == 0:
-		return snap, 0, nil
 	}
-	return snap, int(info.Size()/int64(snap.Members)) - minMemberBytes + 1, nil
+	return snap, idBytes(&snap, info.Size()), nil
 }
 
 type metrics struct {
@@ -249,6 +238,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return &metrics{
 		saves:   set.Counters("saves_total", "Boards saved to files, by result: ok or failed.", "result"),
 		loads:   set.Counters("loads_total", "Boards loaded from files, by result: ok, absent, cut, corrupt, foreign, version or failed.", "result"),
-		seconds: set.Histogram("save_seconds", "How long it took to save a board.", []float64{.005, .02, .1, .5, 2, 10}),
+		seconds: set.Histogram("save_seconds", "How long it took to save a board.", saveBuckets),
 	}, set.Err()
 }
+
+var saveBuckets = []float64{.005, .02, .1, .5, 2, 10}

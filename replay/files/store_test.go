@@ -81,7 +81,7 @@ func TestUnknownTimesStayUnknown(t *testing.T) {
 	if err := encode(&file, &snap, inPieces(entries)); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := decode(&file, int64(file.Len())); err != nil || !got.CurrentAt.IsZero() {
+	if got, _, err := decode(&file, int64(file.Len()), "1_2:3", nil); err != nil || !got.CurrentAt.IsZero() {
 		t.Errorf("%v, %v", got.CurrentAt, err)
 	}
 }
@@ -90,19 +90,19 @@ func TestUnknownTimesStayUnknown(t *testing.T) {
 func TestDamageIsFound(t *testing.T) {
 	file := encoded(t, 200)
 	for n := range file {
-		if _, _, err := decode(bytes.NewReader(file[:n]), int64(n)); !errors.Is(err, ErrTruncated) {
+		if _, _, err := decode(bytes.NewReader(file[:n]), int64(n), "1_2:3", nil); !errors.Is(err, ErrTruncated) {
 			t.Fatalf("cut to %d of %d bytes: %v", n, len(file), err)
 		}
 	}
 	for n := range 8 * len(file) {
 		bad := slices.Clone(file)
 		bad[n/8] ^= 1 << (n % 8)
-		if _, _, err := decode(bytes.NewReader(bad), int64(len(bad))); err == nil {
+		if _, _, err := decode(bytes.NewReader(bad), int64(len(bad)), "1_2:3", nil); err == nil {
 			t.Fatalf("bit %d turned: not noticed", n)
 		}
 	}
 	longer := append(slices.Clone(file), 0)
-	if _, _, err := decode(bytes.NewReader(longer), int64(len(longer))); !errors.Is(err, ErrCorrupt) {
+	if _, _, err := decode(bytes.NewReader(longer), int64(len(longer)), "1_2:3", nil); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a byte too much: %v", err)
 	}
 }
@@ -115,7 +115,7 @@ func TestBlocksInTheWrongPlaceAreFound(t *testing.T) {
 	second := at + length(at)
 	end := second + length(second)
 	swapped := slices.Concat(file[:at], file[second:end], file[at:second], file[end:])
-	if _, _, err := decode(bytes.NewReader(swapped), int64(len(swapped))); !errors.Is(err, ErrCorrupt) {
+	if _, _, err := decode(bytes.NewReader(swapped), int64(len(swapped)), "1_2:3", nil); !errors.Is(err, ErrCorrupt) {
 		t.Error(err)
 	}
 }
@@ -291,7 +291,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		resum(file)
-		snap, entries, err := decode(bytes.NewReader(file), int64(len(file)))
+		snap, entries, err := decode(bytes.NewReader(file), int64(len(file)), "1_2:3", nil)
 		if err != nil {
 			if kind(err) == "failed" {
 				t.Errorf("an error of no kind: %v", err)
@@ -302,7 +302,7 @@ func FuzzDecode(f *testing.F) {
 		if err := encode(&again, &snap, inPieces(entries)); err != nil {
 			t.Fatal(err)
 		}
-		got, back, err := decode(&again, int64(again.Len()))
+		got, back, err := decode(&again, int64(again.Len()), "1_2:3", nil)
 		if d := cmp.Diff(snap, got) + cmp.Diff(entries, back); d != "" || err != nil {
 			t.Error(d, err)
 		}

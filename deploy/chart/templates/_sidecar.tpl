@@ -31,6 +31,12 @@
         name: {{ .Values.secret }}
         key: admin-token
         optional: true # without it nothing can be changed on the admin port
+  - name: RANKCACHE_SNAPSHOTS # of a user that may only read
+    valueFrom:
+      secretKeyRef:
+        name: {{ .Values.secret }}
+        key: snapshots-url
+        optional: true # without it a new pod reads the boards' logs from their beginning
   ports: # data and admin listen on loopback: kubectl port-forward reaches 8971
   - name: rankcache
     containerPort: 8972
