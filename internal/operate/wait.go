@@ -28,7 +28,7 @@ const (
 
 // waitOptions are the settings of rankcache wait.
 type waitOptions struct {
-	health, admin, board string
+	health, admin, board, url string
 	max, every           time.Duration
 }
 
@@ -48,18 +48,22 @@ func NewWaitCommand() *cobra.Command {
 		Short: "Wait until a sidecar is ready, or until a board is open",
 		Long: `Wait until the sidecar (or writer, or poller) behind --health reports that it is ready,
 or, with --board, until its admin port reports that this board is answered from local
-memory. Progress is written to standard error.
+memory. With --url an app waits for the sidecar of its node on the port that it reads from, until
+that answers, with --board until it answers this board: a Service leads to ready sidecars alone.
+Progress is written to standard error.
 
 Exit codes: 0 ready, 1 not ready within --max, 2 bad flag.`,
 		Example: `  rankcache wait --max 2m
   rankcache wait --board 1_2_3 -o json
-  rankcache wait --health :8974 --max 10s`,
+  rankcache wait --health :8974 --max 10s
+  rankcache wait --url http://rankcache-node:8970 --max 5m`,
 		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.health, "health", cli.DefaultHealth, "`address` of the health port")
 	cli.RegisterAdmin(flags, &o.admin)
 	flags.StringVar(&o.board, "board", "", "wait until this `board` is open instead")
+	flags.StringVar(&o.url, "url", "", "wait until the data port at this `URL` answers instead, such as http://rankcache-node:8970")
 	flags.DurationVar(&o.max, "max", defaultWaitMax, "longest to wait; 0: check once")
 	flags.DurationVar(&o.every, "every", defaultWaitEvery, "pause between two requests")
 	output := cli.OutputFlag(flags, "text")
@@ -105,10 +109,15 @@ func wait(ctx context.Context, o *waitOptions, progress io.Writer) (*WaitReport,
 // look returns the function that asks once.
 func (o *waitOptions) look() (func(context.Context) *WaitReport, error) {
 	flag, text, path, judge := "health", o.health, "/readyz", processReady
-	if o.board != "" {
-		if _, err := rankcache.ParseBoardID(o.board); err != nil {
-			return nil, cli.Usagef("--board: %w", err)
-		}
+	if _, err := rankcache.ParseBoardID(o.board); err != nil && o.board != "" {
+		return nil, cli.Usagef("--board: %w", err)
+	}
+	switch {
+	case o.url != "" && o.board != "":
+		flag, text, path, judge = "url", o.url, "/v1/boards/"+o.board+"/top?limit=1", portAnswers
+	case o.url != "":
+		flag, text, path, judge = "url", o.url, "/v1/classes", portAnswers
+	case o.board != "":
 		flag, text, path, judge = "admin", o.admin, "/status/"+o.board, boardOpen
 	}
 	addr, err := cli.ParseAddress(flag, text)
@@ -176,6 +185,16 @@ func boardOpen(status int, body []byte) (bool, string) {
 		return false, "the board is not super-hot here (mode " + board.Mode + "), so it never opens: name it in the rooms file"
 	}
 	return board.Replay.State == rankcache.StateOpen, board.Replay.String()
+}
+
+// portAnswers reads an answer of the data port.
+func portAnswers(status int, body []byte) (bool, string) {
+	var problem struct{ Code, Detail string }
+	_ = json.Unmarshal(body, &problem) // a page has neither
+	if status == http.StatusOK {
+		return true, "the data port answers"
+	}
+	return false, fmt.Sprintf("the data port answers %d %s %s", status, problem.Code, problem.Detail)
 }
 
 // boardProgress is what probes report of a board.

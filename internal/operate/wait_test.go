@@ -111,3 +111,34 @@ func TestWaitForABoard(t *testing.T) {
 		}
 	}
 }
+
+func TestWaitForANode(t *testing.T) {
+	var asked atomic.Int32
+	port := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v1/classes" || r.URL.Path == "/v1/boards/1_2_3/top":
+			if asked.Add(1)%3 != 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				fmt.Fprint(w, `{"code":"unavailable","detail":"Redis does not answer"}`)
+				return
+			}
+			fmt.Fprint(w, `{"classes":[]}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"code":"unknown_path"}`)
+		}
+	}))
+	defer port.Close()
+	for _, args := range [][]string{{"--url", port.URL}, {"--url", port.URL + "/", "--board", "1_2_3"}} {
+		code, report, progress := waitFor(t, append(args, "--max", "30s")...)
+		if code != cli.ExitOK || !report.Ready || !strings.Contains(progress, "503 unavailable Redis does not answer") {
+			t.Errorf("%q: exit code %d, %+v, %q", args, code, report, progress)
+		}
+	}
+	if code, report, _ := waitFor(t, "--url", port.URL, "--board", "other", "--max", "0"); code != cli.ExitFailed || !strings.Contains(report.Reason, "404 unknown_path") {
+		t.Errorf("exit code %d, %+v", code, report)
+	}
+	if code, _, _ := waitFor(t, "--url", "ftp://node", "--max", "0"); code != cli.ExitUsage {
+		t.Errorf("exit code %d of a URL that is none", code)
+	}
+}

@@ -17,6 +17,7 @@ func Registry() (*cli.Registry, error) {
 	o.resp.addr = "127.0.0.1:0"
 	o.rpc.addr = "127.0.0.1:0"
 	o.snapshots.dir = "boards" // is not touched before the first save
+	_ = o.snapshots.shared.Flag.Value.Set("file:///boards")
 	s, err := newSidecar(o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err

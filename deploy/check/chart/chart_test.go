@@ -140,7 +140,7 @@ func asHelm(text string) string {
 
 func removeChecksum(object any) {
 	o, _ := object.(map[string]any)
-	if o["kind"] == "Deployment" {
+	if o["kind"] == "Deployment" || o["kind"] == "DaemonSet" {
 		delete(o["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any), "annotations")
 	}
 }
@@ -175,7 +175,7 @@ func TestPodsHaveWhatTheOperatorAdds(t *testing.T) {
 	values["imagePullSecrets"] = []any{map[string]any{"name": "registry"}}
 	values["serviceAccountName"] = "shop"
 	env := []any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}}
-	for _, key := range []string{"writer", "controller", "poller", "ledger", "reconcile"} {
+	for _, key := range []string{"writer", "controller", "poller", "ledger", "reconcile", "node"} {
 		values[key] = map[string]any{"enabled": true, "env": env, "nodeSelector": map[string]any{"disk": "fast"},
 			"tolerations": []any{map[string]any{"key": "spot"}}, "affinity": map[string]any{"podAffinity": map[string]any{}}}
 	}
@@ -185,7 +185,7 @@ func TestPodsHaveWhatTheOperatorAdds(t *testing.T) {
 	}
 	seen := 0
 	for key, object := range got {
-		if !strings.HasPrefix(key, "Deployment") {
+		if !strings.HasPrefix(key, "Deployment") && !strings.HasPrefix(key, "DaemonSet") {
 			continue
 		}
 		seen++
@@ -200,8 +200,8 @@ func TestPodsHaveWhatTheOperatorAdds(t *testing.T) {
 			}
 		}
 	}
-	if seen != 5 {
-		t.Errorf("%d Deployments", seen)
+	if seen != 6 {
+		t.Errorf("%d Deployments and DaemonSets", seen)
 	}
 }
 
@@ -223,6 +223,22 @@ func TestWritersArePostedToIfTheOperatorSaysSo(t *testing.T) {
 		}
 		if (got["Service rankcache-writer"] != nil) != scores {
 			t.Errorf("scores %t: the Service is %v", scores, got["Service rankcache-writer"])
+		}
+	}
+}
+
+// TestNodeServiceOfOlderClusters: its readers get their own node's sidecar, or none.
+func TestNodeServiceOfOlderClusters(t *testing.T) {
+	for local, want := range map[bool]map[string]any{false: {"trafficDistribution": "PreferSameNode"}, true: {"internalTrafficPolicy": "Local"}} {
+		got, err := render(t, load(t, committed), map[string]any{"node": map[string]any{"enabled": true, "local": local}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := got["Service rankcache-node"].(map[string]any)["spec"].(map[string]any)
+		delete(spec, "selector")
+		delete(spec, "ports")
+		if !reflect.DeepEqual(spec, want) {
+			t.Errorf("local %t: %v, want %v", local, spec, want)
 		}
 	}
 }

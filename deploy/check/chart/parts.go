@@ -28,6 +28,7 @@ var parts = []part{
 	{name: "poller", comment: "Asks the cloud for hot keys, once for all sidecars"},
 	{name: "ledger", comment: "Keeps every change of the classes with ledger: true in SQL; needs the Secret ledgerSecret"},
 	{name: "reconcile", comment: "Compares the ledger with your own books; needs the Secrets ledgerSecret and booksSecret"},
+	{name: "node", comment: "One sidecar a node in place of one a pod, with the policy that names its readers; docs/kubernetes/NODE.md compares them", more: ofNodes},
 	{name: "network-policy", comment: "Allowed connections"},
 	{name: "pod-monitor", comment: "Metrics, for the Prometheus operator"},
 	{name: "alerts", comment: "Alerts, for the Prometheus operator"},
@@ -37,6 +38,9 @@ var parts = []part{
 const ofWriters = `  strategy: # RollingUpdate only between versions of which docs/kubernetes/PODS.md says so
     type: Recreate
   scores: false # POST /v1/scores on port 8973 of the Service rankcache-writer, with the Secret's write-token
+`
+
+const ofNodes = `  local: false # true for Kubernetes before 1.34: apps read from their own node's sidecar alone
 `
 
 // key is the part's name in values.yaml.

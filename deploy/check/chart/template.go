@@ -58,8 +58,8 @@ data:
 // resource returns one Kubernetes object with its values taken out.
 func (p part) resource(r *resource.Resource, values *valuesFile) (string, error) {
 	node := &r.RNode
-	if r.GetKind() == "Deployment" {
-		if err := p.deployment(node, values); err != nil {
+	if r.GetKind() == "Deployment" || r.GetKind() == "DaemonSet" {
+		if err := p.pods(node, values); err != nil {
 			return "", err
 		}
 	}
@@ -73,15 +73,17 @@ func (p part) resource(r *resource.Resource, values *valuesFile) (string, error)
 	return text, nil
 }
 
-// deployment notes replicas and resources as values, and puts marks in their place.
-func (p part) deployment(node *yaml.RNode, values *valuesFile) error {
+// pods notes resources, and the replicas of a Deployment, as values, and puts marks in their place.
+func (p part) pods(node *yaml.RNode, values *valuesFile) error {
 	replicas, err := node.Pipe(yaml.Lookup("spec", "replicas"))
 	if err != nil {
 		return err
 	}
-	values.set("replicas", replicas.Document())
-	if err := node.PipeE(yaml.Lookup("spec"), yaml.SetField("replicas", yaml.NewStringRNode("__REPLICAS__"))); err != nil {
-		return err
+	if replicas != nil {
+		values.set("replicas", replicas.Document())
+		if err := node.PipeE(yaml.Lookup("spec"), yaml.SetField("replicas", yaml.NewStringRNode("__REPLICAS__"))); err != nil {
+			return err
+		}
 	}
 	containers, err := node.Pipe(yaml.Lookup("spec", "template", "spec", "containers", "0"))
 	if err != nil {
@@ -148,6 +150,7 @@ var changes = []struct {
 	{regexp.MustCompile(`( *)enableServiceLinks: false\n`), "$0$1{{- with include \"rankcache.pod\" (list . .Values.KEY) | trim }}\n$1{{- . | nindent 6 }}\n$1{{- end }}\n"},
 	{regexp.MustCompile(`(?m)^        env:\n`), "$0        {{- with .Values.KEY.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
 	{regexp.MustCompile(`(?m)^  env:\n`), "$0  {{- with .Values.KEY.env }}\n  {{- toYaml . | nindent 2 }}\n  {{- end }}\n"},
+	{regexp.MustCompile(`  trafficDistribution: PreferSameNode.*\n`), "  {{- if .Values.KEY.local }}\n  internalTrafficPolicy: Local\n  {{- else }}\n$0  {{- end }}\n"},
 	{regexp.MustCompile(`  strategy:\n.*\n`), "  strategy:\n    {{- toYaml .Values.KEY.strategy | nindent 4 }}\n"},
 	{regexp.MustCompile(`(name: RANKCACHE_SCORES).*\n( *value:) ":8973"`), "$1\n$2 {{ ternary \":8973\" \"\" .Values.KEY.scores | quote }}"},
 	{regexp.MustCompile(`( *)- name: RANKCACHE_WRITE_TOKEN\n(?: +.*\n){4}`), "$1{{- if .Values.KEY.scores }}\n$0$1{{- end }}\n"},
