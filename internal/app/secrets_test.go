@@ -89,7 +89,7 @@ var lasting = map[string]struct {
 }{
 	"write": {"health", []string{"--scores", "127.0.0.1:0", "--write-token", "hush-write", "--class-tokens", "hush-class-token-of-16 money"},
 		map[string]string{"status.json": `"dependencies"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"writing"`}},
-	"keep": {"health", nil, map[string]string{"status.json": `"keeper"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"keeping"`}},
+	"keep": {"health", []string{"--snapshots", "s3://key:hush-snapshots@127.0.0.1:1/boards"}, map[string]string{"status.json": `"keeper"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"keeping"`}},
 	"poll": {"health", []string{"--hot-source", "redis"}, map[string]string{"events.json": `"msg":"polling"`}},
 	"controller": {"health", []string{"--database", "postgres://app:hush-database@127.0.0.1:1/x", "--finals", "s3://key:hush-finals@127.0.0.1:1/bucket", "--snapshots", "s3://key:hush-snapshots@127.0.0.1:1/bucket"},
 		map[string]string{"status.json": `"leading"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"controlling"`}},

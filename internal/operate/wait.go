@@ -29,7 +29,7 @@ const (
 // waitOptions are the settings of rankcache wait.
 type waitOptions struct {
 	health, admin, board, url string
-	max, every           time.Duration
+	max, every                time.Duration
 }
 
 // WaitReport is the stable JSON of rankcache wait: the last state seen.

@@ -59,6 +59,8 @@ func (o *KeepOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.id, "keeper-id", "", "`name` of this keeper; empty: host name and process id")
 	o.poll.RegisterInstance(flags)
 	o.total = "seq" // nothing is kept of boards without seqs
+	o.snapshots.shared = cli.SecretVar(flags, "snapshots", "", "`URL` of the folder or bucket in which boards are saved, for sidecars to begin with: file:///folder or s3://key:secret@host:port/bucket/prefix, with ?tls=false and region=… as options; empty: none are")
+	flags.DurationVar(&o.snapshots.every, "snapshot-every", replay.DefaultSaveEvery, "how often each board that has changed is saved there, give or take a tenth; others every five minutes")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "be ready without a board that does not open after this, plus 50 µs for each update")
 	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "most memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit; less where the rest of the process needs it")
 	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")
@@ -114,7 +116,9 @@ func newKeeper(o *KeepOptions, log *slog.Logger) (*Keeper, error) {
 // buildTasks builds what the elected keeper does. Further tasks are added here.
 func (k *Keeper) buildTasks() error {
 	k.elected = metric.New(k.Registry, "keeper_").Gauge("elected", "1 while this keeper works for the fleet.")
-	k.tasks = []runnable{}
+	if to := k.snapshots; to != nil {
+		k.tasks = append(k.tasks, runFunc(func(ctx context.Context) error { return k.runner.Save(ctx, to, k.options.snapshots.every) }))
+	}
 	return nil
 }
 

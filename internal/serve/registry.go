@@ -31,6 +31,7 @@ func KeepRegistry() (*cli.Registry, error) {
 	o := &KeepOptions{}
 	o.Register(pflag.NewFlagSet("keep", pflag.ContinueOnError))
 	o.health = "127.0.0.1:0"
+	_ = o.snapshots.shared.Flag.Value.Set("file:///boards")
 	k, err := newKeeper(o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
