@@ -66,7 +66,7 @@ func splitTemplate(text string) (t template, err error) {
 		name, found := strings.CutPrefix(s.text, "{")
 		if found && strings.HasSuffix(name, "}") {
 			s.text, s.placeholder = strings.TrimSuffix(name, "}"), true
-			if err := checkName(s.text); err != nil {
+			if err := CheckName(s.text); err != nil {
 				return nil, err
 			}
 		} else if strings.ContainsAny(s.text, "{}") {
@@ -88,8 +88,8 @@ func cutSign(s string) (before, sign, after string, found bool) {
 	return s[:i], s[i : i+1], s[i+1:], true
 }
 
-// checkName checks the name of a placeholder, which is also an argument of requests.
-func checkName(name string) error {
+// CheckName checks the name of a placeholder, which is also an argument of requests.
+func CheckName(name string) error {
 	letters := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 	switch {
 	case name == period:

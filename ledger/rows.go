@@ -9,14 +9,14 @@ import (
 )
 
 // logColumns are those of rank_log, in the order of [scanUpdate].
-const logColumns = "board, run, seq, member, order_id, op, delta, score, raw, sum, members, at"
+const logColumns = "board, run, seq, member, order_id, op, delta, score, raw, sum, members, at, by_groups"
 
 // updateColumns returns changes as the columns of rank_log.
 func updateColumns(updates []*wire.Update) []column {
 	n := len(updates)
 	board, member, op := make([]string, n), make([]string, n), make([]string, n)
 	run, seq, members, at := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	order, sum := make([]*string, n), make([]*int64, n)
+	order, by, sum := make([]*string, n), make([]*string, n), make([]*int64, n)
 	delta, score, raw := make([]*float64, n), make([]*float64, n), make([]*float64, n)
 	for i, u := range updates {
 		board[i], member[i], op[i] = string(u.Board), u.Member, u.Op.String()
@@ -26,12 +26,15 @@ func updateColumns(updates []*wire.Update) []column {
 		if u.OrderID != "" {
 			order[i] = &u.OrderID
 		}
+		if u.By != "" {
+			by[i] = &u.By
+		}
 		if u.Op.HasDelta() {
 			delta[i] = &u.Delta
 		}
 	}
 	return []column{texts("board", board), ints("run", run), ints("seq", seq), texts("member", member), {"order_id", "text", order}, texts("op", op),
-		doubles("delta", delta), doubles("score", score), doubles("raw", raw), orNull("sum", sum), ints("members", members), ints("at", at)}
+		doubles("delta", delta), doubles("score", score), doubles("raw", raw), orNull("sum", sum), ints("members", members), ints("at", at), {"by_groups", "text", by}}
 }
 
 // sumOf returns a change's checksum as it is stored, nil if it is unknown.
@@ -56,17 +59,17 @@ func scoresOf(u *wire.Update) (score, raw *float64) {
 func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 	var u wire.Update
 	var op string
-	var order sql.NullString
+	var order, by sql.NullString
 	var delta, score, raw sql.NullFloat64
 	var sum sql.NullInt64
-	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &raw, &sum, &u.Members, &u.At)...)
+	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &raw, &sum, &u.Members, &u.At, &by)...)
 	if err != nil {
 		return nil, err
 	}
 	if u.Op, err = parseOp(op); err != nil {
 		return nil, fmt.Errorf("rank_log, board %s, run %d, seq %d: %w", u.Board, u.Run, u.Seq, err)
 	}
-	u.OrderID, u.Delta, u.Score = order.String, delta.Float64, score.Float64
+	u.OrderID, u.By, u.Delta, u.Score = order.String, by.String, delta.Float64, score.Float64
 	if raw.Valid { // rows of earlier versions have none where it would be the score
 		u.Score = raw.Float64
 		u.Form, _ = rankcache.FormOf(u.Score, score.Float64)
@@ -105,7 +108,7 @@ func same(a, b *wire.Update) bool {
 		if u.Op.Removes() {
 			u.Score = 0
 		}
-		u.Form = rankcache.ScoreNumber // older writers don't tell it
+		u.Form, u.By = rankcache.ScoreNumber, "" // older writers don't tell them
 	}
 	return x == y
 }

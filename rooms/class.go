@@ -74,10 +74,12 @@ type Class struct {
 	// WarmMembers are expected at the head of the next period's board: their profiles are
 	// loaded when it opens. Nil: those at the head of the board before it.
 	WarmMembers []string
-	Feeds       []string // classes that each increment changes too
-	Trim        int      // members that stay in the sorted set; 0: all
-	Top         int      // default and greatest limit of a page
-	Ledger      bool
+	Feeds       []Feed // classes that each increment changes too
+	// By are the names of the groups that commands may have, as feeds need them; see [Feed.By].
+	By     []string
+	Trim   int // members that stay in the sorted set; 0: all
+	Top    int // default and greatest limit of a page
+	Ledger bool
 	// FinalAll tells that the ledger's final of a board keeps all members in SQL, not the first 1,000 alone.
 	FinalAll bool
 	// Durable tells that each command is in the command topic before it is applied, so that
@@ -258,15 +260,6 @@ func (c *Class) addOp(n *yaml.Node) error {
 	return at(n, err)
 }
 
-func (c *Class) addFeed(n *yaml.Node) error {
-	s, err := stringScalar(n)
-	if slices.Contains(c.Feeds, s) || len(c.Feeds) == maxFeeds {
-		err = at(n, fmt.Errorf("feeds %.60q twice, or more than %d classes", s, maxFeeds))
-	}
-	c.Feeds = append(c.Feeds, s)
-	return err
-}
-
 func (c *Class) addWarm(n *yaml.Node) error {
 	s, err := stringScalar(n)
 	if err != nil {
@@ -335,7 +328,11 @@ func rate(what string, to *int, most int, within *time.Duration, longest time.Du
 func (c *Class) Order() rankcache.Direction { return c.Form.Named(rankcache.Descending) }
 
 func (c *Class) lasting() [8]string {
-	feeds := slices.Sorted(slices.Values(c.Feeds))
+	feeds := make([]string, len(c.Feeds))
+	for i, f := range c.Feeds {
+		feeds[i] = f.String()
+	}
+	slices.Sort(feeds)
 	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Starts(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", "), c.Rolling.String()}
 }
 

@@ -57,7 +57,7 @@ func TestParseClasses(t *testing.T) {
 	all := []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
 	want := Classes{
 		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Form: rankcache.ScoreInteger,
-			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
+			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []Feed{{Class: "gift-day"}, {Class: "gift-total"}}, Trim: 1000, Top: 50,
 			Ledger: true, Durable: true, Guard: Guard{60, time.Minute, 1_000_000, 0, 0, true}, IDs: IDs{7, 2}, Group: "gift-total"},
 		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Ops: all, Top: 100, Durable: true},
 		{Grace: 5 * time.Second, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Form: rankcache.ScoreInteger, Ops: all, Top: 100, Durable: true},

@@ -153,6 +153,11 @@ func (all Classes) check() error {
 	if err := all.makeFedDurable(); err != nil {
 		return err
 	}
+	for i := range all {
+		if err := all.checkWays(i); err != nil {
+			return err
+		}
+	}
 	if err := all.checkRolls(); err != nil {
 		return err
 	}
@@ -172,13 +177,13 @@ func (all Classes) checkBoards(check func(rankcache.BoardID) error) error {
 }
 
 func (all Classes) checkFeeds(c *Class) error {
-	for _, name := range c.Feeds {
-		fed := all.Class(name)
+	for _, f := range c.Feeds {
+		fed := all.Class(f.Class)
 		if fed == nil {
-			return fmt.Errorf("feeds %.60q, which is not a class", name)
+			return fmt.Errorf("feeds %.60q, which is not a class", f.Class)
 		}
-		if err := checkFed(c, fed); err != nil {
-			return fmt.Errorf("feeds %s: %w", name, err)
+		if err := checkFed(c, fed, f.Dims); err != nil {
+			return fmt.Errorf("feeds %s: %w", f.Class, err)
 		}
 	}
 	return nil
@@ -222,7 +227,7 @@ func (all Classes) checkCircles(c *Class, path []string, done map[*Class]bool) e
 	if done[c] {
 		return nil
 	}
-	for _, name := range c.Feeds {
+	for _, name := range c.FeedNames() {
 		if fed := all.Class(name); fed != nil {
 			if err := all.checkCircles(fed, path, done); err != nil {
 				return err
@@ -234,11 +239,16 @@ func (all Classes) checkCircles(c *Class, path []string, done map[*Class]bool) e
 }
 
 // checkFed checks that a fed class can take each increment of c.
-func checkFed(c, fed *Class) error {
+func checkFed(c, fed *Class, groups map[string]string) error {
 	from, to := c.Calendar(), fed.Calendar()
 	for _, name := range fed.Dimensions() {
-		if !slices.Contains(c.Dimensions(), name) {
-			return fmt.Errorf("its dimension %s is none of this class", name)
+		if !slices.Contains(c.Dimensions(), name) && groups[name] == "" {
+			return fmt.Errorf("its dimension %s is none of this class: want it in dims, as in {class: %s, dims: {%s: a group}}", name, fed.Name(), name)
+		}
+	}
+	for name := range groups {
+		if !slices.Contains(fed.Dimensions(), name) {
+			return fmt.Errorf("dims: %.40s is none of its dimensions", name)
 		}
 	}
 	switch {

@@ -61,7 +61,7 @@ func (c *Class) needDurable(why string) error {
 // together with the change. It puts changed copies in their places.
 func (all Classes) makeFedDurable() error {
 	for _, c := range all {
-		for _, name := range c.Feeds {
+		for _, name := range c.FeedNames() {
 			i := slices.IndexFunc(all, func(fed *Class) bool { return fed.Name() == name })
 			fed := *all[i]
 			if err := fed.needDurable("class " + c.Name() + " feeds this one, so it must be durable, too"); err != nil {

@@ -117,7 +117,7 @@ func sameNames(a, b []string) bool {
 func (all Classes) checkRolls() error {
 	rolls := make(map[string][]string)
 	for _, c := range all {
-		for _, name := range c.Feeds {
+		for _, name := range c.FeedNames() {
 			if fed := all.Class(name); fed != nil && fed.Rolls() {
 				return c.wrong(fmt.Errorf("feeds %s, which is rolling", name))
 			}

@@ -42,6 +42,9 @@ func AppendLedgerUpdate(dst []byte, u *LedgerUpdate) []byte {
 	dst = AppendString(append(dst[:len(dst)-1], `,"class":`...), u.Class)
 	dst = AppendDims(append(dst, `,"dims":`...), u.Dims)
 	dst = AppendString(append(dst, `,"tag":`...), u.Tag)
+	if u.By != "" {
+		dst = append(append(dst, `,"by":`...), u.By...)
+	}
 	return append(dst, '}')
 }
 
@@ -66,10 +69,10 @@ var classField = []byte(`,"class":`)
 // unknown.
 func DecodeLedgerUpdate(data []byte, u *LedgerUpdate) error {
 	*u = LedgerUpdate{}
-	rest := data
-	if i := bytes.LastIndex(data, classField); i > 0 && len(data) <= MaxUpdateLen && u.readClass(data[i+1:]) {
+	rest, c := data, ledgerClass{}
+	if i := bytes.LastIndex(data, classField); i > 0 && len(data) <= MaxUpdateLen && c.read(data[i+1:]) {
 		rest = append(data[:i:i], '}') // the flat form, which is decoded fast
-	} else if err := u.unmarshalClass(data); err != nil {
+	} else if err := c.unmarshal(data); err != nil {
 		return err
 	}
 	var w rawUpdate
@@ -82,7 +85,7 @@ func DecodeLedgerUpdate(data []byte, u *LedgerUpdate) error {
 	if u.Seq == 0 || u.Run == 0 || u.Seq > math.MaxInt64 || u.Run > math.MaxInt64 {
 		return &BadUpdate{"run", fmt.Errorf("run %d, seq %d: want both, from 1 to 2^63-1", u.Run, u.Seq)}
 	}
-	return u.checkClass()
+	return u.setClass(&c)
 }
 
 // ledgerClass are the fields of a [LedgerUpdate] beside its update.
@@ -90,37 +93,32 @@ type ledgerClass struct {
 	Class *string           `json:"class"`
 	Dims  map[string]string `json:"dims"`
 	Tag   string            `json:"tag"`
+	By    map[string]string `json:"by"`
 }
 
-// readClass reads the three fields in the order in which they are written. It reports
+// read reads the fields in the order in which they are written. It reports
 // false for anything else, such as further fields.
-func (u *LedgerUpdate) readClass(fields []byte) bool {
-	var c ledgerClass
-	if DecodeStrict(append([]byte{'{'}, fields...), &c) != nil || c.Class == nil {
-		return false
-	}
-	u.Class, u.Dims, u.Tag = *c.Class, c.Dims, c.Tag
-	return true
+func (c *ledgerClass) read(fields []byte) bool {
+	return DecodeStrict(append([]byte{'{'}, fields...), c) == nil && c.Class != nil
 }
 
-func (u *LedgerUpdate) unmarshalClass(data []byte) error {
-	var c ledgerClass
+func (c *ledgerClass) unmarshal(data []byte) error {
+	*c = ledgerClass{}
 	if len(data) > MaxUpdateLen {
 		return &BadUpdate{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxUpdateLen)}
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err := json.Unmarshal(data, c); err != nil {
 		return &BadUpdate{"json", badJSON(err)}
-	}
-	if c.Class != nil {
-		u.Class, u.Dims, u.Tag = *c.Class, c.Dims, c.Tag
 	}
 	return nil
 }
 
-func (u *LedgerUpdate) checkClass() error {
-	if u.Class == "" {
-		u.Dims, u.Tag = nil, ""
+func (u *LedgerUpdate) setClass(c *ledgerClass) error {
+	if c.Class == nil || *c.Class == "" {
 		return nil
+	}
+	if u.Class, u.Dims, u.Tag = *c.Class, c.Dims, c.Tag; len(c.By) > 0 {
+		u.By = string(AppendDims(nil, c.By))
 	}
 	if len(u.Class) > maxClass || len(u.Tag) > maxTag {
 		return &BadUpdate{"class", errors.New("the class's name or the period's tag is too long")}

@@ -22,6 +22,12 @@ var goldenLedger = []LedgerUpdate{
 	{Update: tied(10, 3, false), Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
 	{Update: tied(-7, 917, true)},
 	{Update: lowest(72500, 3), Class: "laps", Dims: map[string]string{}},
+	{Update: by(goldenUpdates[0], `{"guild":"g\"7","land":"fr"}`), Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
+}
+
+func by(u Update, groups string) Update {
+	u.By = groups
+	return u
 }
 
 // lowest is an update of a board on which the lowest score is the best, and the first comer before others.

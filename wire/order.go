@@ -36,8 +36,11 @@ func OrderPlace(record string) (run, seq uint64, ok bool) {
 }
 
 // OrderMark returns the fields of a command that a repeat of its order id must have in
-// common with it: op, and a hash of member and number.
-func OrderMark(op Op, member string, number float64) string {
+// common with it: op, and a hash of member, number and, if it has any, groups.
+func OrderMark(op Op, member string, number float64, groups string) string {
+	if groups != "" {
+		member += "\x00" + groups // no member has that byte
+	}
 	m := binary.BigEndian.AppendUint64(nil, uint64(op)<<48|Hash(member, number))
 	return string(m[1:])
 }
@@ -45,7 +48,7 @@ func OrderMark(op Op, member string, number float64) string {
 // AppendOrder appends the record of the order id of a change, as apply.lua packs it; number
 // is what the command added or set. What the change trimmed follows by [AppendTrim].
 func AppendOrder(dst []byte, u *Update, number float64) []byte {
-	dst = append(dst, OrderMark(u.Op, u.Member, number)...)
+	dst = append(dst, OrderMark(u.Op, u.Member, number, u.By)...)
 	score := u.Score
 	if u.Op.Removes() {
 		score = 0

@@ -91,6 +91,7 @@ type Update struct {
 	HasSum  bool
 	Members int    // on the board after the change
 	OrderID string // the caller's idempotency key
+	By      string // the member's groups at that time, as [AppendDims] writes them; on the ledger's topic alone
 	At      int64  // when the command was given, Unix milliseconds
 }
 

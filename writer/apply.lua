@@ -277,7 +277,11 @@ for i = first, #ARGV, 2 do
           members = members - 1
         end
       else
+        --if By
+        do
+        --else
         if score ~= number then
+        --end
           new = tonumber(sub(sha1hex(pack('>d', score) .. member), 1, 12), 16)
         end
         share = share + new

@@ -22,6 +22,7 @@ type Command struct {
 	Board   rankcache.BoardID // of a command that names a class: empty until it is found
 	Class   string            // empty if the command names the board
 	Dims    map[string]string // dimensions of a board of the class
+	By      map[string]string // groups of the member, of which feeds make members or dimensions of other boards
 	Room    string            // may be empty; its mode applies as well as the board's
 	Member  string
 	Op      wire.Op
@@ -30,6 +31,14 @@ type Command struct {
 	OrderID string              // the caller's idempotency key
 	At      int64               // Unix milliseconds
 	Prime   bool                // what ended periods give a member of a rolling board
+}
+
+// groups are the command's groups as one text, the same for equal ones; "" without any.
+func (c *Command) groups() string {
+	if len(c.By) == 0 {
+		return ""
+	}
+	return string(wire.AppendDims(nil, c.By))
 }
 
 // raw is the command's number as Redis takes it.
@@ -52,6 +61,7 @@ type rawCommand struct {
 	Board  string            `json:"board,omitempty"`
 	Class  string            `json:"class,omitempty"`
 	Dims   map[string]string `json:"dims,omitempty"`
+	By     map[string]string `json:"by,omitempty"`
 	Room   string            `json:"room,omitempty"`
 	Member string            `json:"member"`
 	Op     string            `json:"op"`
@@ -90,7 +100,7 @@ type rest struct {
 // encodeCommand returns the JSON of a command, its time included: that of the record that
 // it becomes would be another.
 func encodeCommand(c *Command) []byte {
-	w := rawCommand{Class: c.Class, Dims: c.Dims, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At}
+	w := rawCommand{Class: c.Class, Dims: c.Dims, By: c.By, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At}
 	if c.Class == "" {
 		w.Board = string(c.Board)
 	}
@@ -135,7 +145,7 @@ func badJSON(err error) error {
 	case bad.Unknown || bad.Twice:
 		return &Refusal{"field", err}
 	}
-	reason, _, _ := strings.Cut(bad.Field, ".") // one of dims is the caller's word
+	reason, _, _ := strings.Cut(bad.Field, ".") // one of dims or by is the caller's word
 	return &Refusal{reason, err}
 }
 
@@ -150,7 +160,7 @@ func (w *foreignCommand) command(data []byte) (*Command, error) {
 	if err != nil {
 		return nil, &Refusal{"op", err}
 	}
-	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At, Prime: w.Prime}
+	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, By: w.By, Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At, Prime: w.Prime}
 	if c.Number, err = w.number(op); err != nil {
 		return nil, err
 	}

@@ -42,11 +42,16 @@ func (p *processor) fedBy(j *job) []*job {
 	file := p.opts.Tiers.File()
 	board, _ := j.rules.kind.Parse(j.Board)
 	var jobs []*job
-	for _, kind := range fedClasses(nil, j.rules.kind, file) {
-		c := &Command{Class: kind.Name(), Dims: make(map[string]string), Member: j.Member, Op: j.Op, Number: j.Number, Form: kind.Form, OrderID: j.OrderID, At: j.Update.At}
+	for _, to := range file.Fed(j.rules.kind) {
+		member, dims, ok := to.Of(j.Member, board.Dims, j.By)
+		if !ok { // the member had no such group
+			continue
+		}
+		kind := to.Class
+		c := &Command{Class: kind.Name(), Dims: dims, Member: member, Op: j.Op, Number: j.Number, Form: kind.Form, OrderID: j.OrderID, At: j.Update.At}
 		fed := &job{Command: c, round: j.round, origin: j.origin}
 		jobs = append(jobs, fed)
-		to, err := kind.At(dimsOf(kind, board), instant(board, c.At))
+		to, err := kind.At(dims, instant(board, c.At))
 		if err == nil {
 			err = p.opts.Names.CheckBoard(to.ID)
 		}
@@ -61,26 +66,6 @@ func (p *processor) fedBy(j *job) []*job {
 		}
 	}
 	return jobs
-}
-
-// fedClasses appends the classes that an increment of c changes too: those that it feeds,
-// each followed by those that it feeds itself, and each once.
-func fedClasses(dst []*rooms.Class, c *rooms.Class, file *rooms.File) []*rooms.Class {
-	for _, name := range c.Feeds {
-		if fed := file.Class(name); fed != nil && !slices.Contains(dst, fed) {
-			dst = fedClasses(append(dst, fed), fed, file)
-		}
-	}
-	return dst
-}
-
-// dimsOf returns the values of the board's dimensions that boards of kind have.
-func dimsOf(kind *rooms.Class, b class.Board) map[string]string {
-	dims := make(map[string]string)
-	for _, name := range kind.Dimensions() {
-		dims[name] = b.Dims[name]
-	}
-	return dims
 }
 
 // instant returns a time of the period in which the increments of a board count, whatever

@@ -21,7 +21,7 @@ func orderField(orderID string) string { return wire.OrderField(orderID) }
 // so the record holds only the rest of the update. The trims that a change has caused
 // follow, each with the next seq and one member less.
 //
-//	mark                            7 bytes: op, and wire.Hash of member and number
+//	mark                            7 bytes: op, and wire.Hash of member, number and groups
 //	struct.pack('>d', score)        8, 0 after a delete
 //	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
 //	struct.pack('>I6Bc0')          7 and the member's length, of each trim: sum, member
@@ -43,7 +43,7 @@ func originOf(at kafka.TopicPartition) string {
 }
 
 // mark returns the fields of c that a repeat must have in common with it.
-func mark(c *Command) string { return wire.OrderMark(c.Op, c.Member, c.raw()) }
+func mark(c *Command) string { return wire.OrderMark(c.Op, c.Member, c.raw(), c.groups()) }
 
 // packed returns c as apply.lua unpacks it: '>I8dBc10c7', and its origin on a durable board. at is the time that counts
 // for it, and hash the index in KEYS, from 1, of its order id's hash in set 0.
@@ -61,7 +61,7 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 		return u, nil, badReply(record)
 	}
 	f := record[markLen:]
-	u = wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, Form: c.Form, OrderID: c.OrderID, HasSum: true,
+	u = wire.Update{Board: c.Board, Member: c.Member, By: c.groups(), Op: c.Op, Form: c.Form, OrderID: c.OrderID, HasSum: true,
 		Score: math.Float64frombits(bigEndian(f[:8])), Run: bigEndian(f[8:15]), Seq: bigEndian(f[15:21]),
 		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:37]))}
 	if c.Op.HasDelta() {
@@ -76,7 +76,7 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 
 // readTrims returns the updates of the members that were trimmed after u.
 func readTrims(u wire.Update, data string) (trims []wire.Update, ok bool) {
-	u.Op, u.Delta, u.Score = wire.OpTrim, 0, 0
+	u.Op, u.Delta, u.Score, u.By = wire.OpTrim, 0, 0, ""
 	for len(data) > 0 && len(data) != originLen {
 		const head = 6 + 1 // sum, length of the member
 		if len(data) < head || len(data) < head+int(data[6]) {
@@ -136,7 +136,7 @@ var refusals = map[string]*Refusal{
 	"G":              {"guard", errors.New("the member would gain more than the guard of the board's class allows; nothing was changed")},
 	"S":              {"guard", errors.New("it was refused when it was read before, and may not be accepted when it is read again")},
 	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
-	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member or number: use a new one for each change")},
+	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member, number or group: use a new one for each change")},
 	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
 	"primed":         {"prime", errors.New("the board has all of its primes, or was begun after its sources and gets none")},
 	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},

@@ -25,6 +25,7 @@ func problem(status int, code, title, detail string) httpserve.Problem {
 var classProblems = map[string]string{
 	"unknown_class":   "No such class",
 	"bad_dims":        "Dimensions are not those of the class",
+	"bad_by":          "Groups are not those of the class",
 	"no_period":       "No season at that time",
 	"board_and_class": "Board and class named",
 	"op_not_allowed":  "The class does not allow the operation",

@@ -20,13 +20,15 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	if math.Abs(c.Number) > maxScore {
 		return r, nil, refusals["score_range"]
 	}
-	if len(classes.Classes) == 0 && c.Class == "" && !c.Prime {
+	if len(classes.Classes) == 0 && c.Class == "" && !c.Prime && len(c.By) == 0 {
 		return r, nil, withoutClass(c)
 	}
 	board, kind, err := findBoard(c, classes)
 	switch {
 	case err != nil:
 		return r, nil, err
+	case len(c.By) > 0 && (kind == nil || c.Prime):
+		return r, nil, &Refusal{"bad_by", errors.New("boards of no class, and primes, have no groups: leave by out")}
 	case c.Prime:
 		return resolvePrime(c, board, kind, arrived)
 	case kind == nil:
@@ -38,8 +40,11 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	if !slices.Contains(kind.Ops, c.Op) {
 		return r, nil, &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
 	}
-	for _, k := range append(fedClasses(nil, kind, classes), kind) {
-		if refusal := checkNumber(c, k); refusal != nil {
+	if err := classes.CheckGroups(kind, c.By); err != nil {
+		return r, nil, &Refusal{"bad_by", err}
+	}
+	for _, k := range append(classes.Fed(kind), rooms.Fed{Class: kind}) {
+		if refusal := checkNumber(c, k.Class); refusal != nil {
 			return r, nil, refusal
 		}
 	}
@@ -68,13 +73,14 @@ type rules struct {
 	best      bool // among the ops
 	guard     rooms.Guard
 	prime     bool // of a rolling board
+	by        bool // commands may have groups
 }
 
 // keepAsItIs leaves the expiry of a board as it was at its birth, or as its last change has set it.
 const keepAsItIs = -time.Millisecond
 
 func rulesOf(b class.Board, kind *rooms.Class) rules {
-	r := rules{kind: kind, keep: kind.Keep, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, best: slices.Contains(kind.Ops, wire.OpBest), guard: kind.Guard}
+	r := rules{kind: kind, keep: kind.Keep, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, best: slices.Contains(kind.Ops, wire.OpBest), guard: kind.Guard, by: len(kind.By) > 0}
 	if end := b.Period.End; b.Period.Tag != "" {
 		r.keep = keepAsItIs
 		r.start, r.end, r.over, r.expires = b.Period.Start.UnixMilli(), end.UnixMilli(), end.Add(kind.Grace).UnixMilli(), end.Add(kind.Keep).UnixMilli()

@@ -55,8 +55,7 @@ func newDurable(t *testing.T, r *servers.Redis, kafkaAddr string) *durableFixtur
 classes:
   - {name: gift, board: "gift:{zone}", period: none, ops: [incr], durable: true}
   - {name: plain, board: "plain:{zone}", period: none, ops: [incr]}
-  - {name: laps, board: "laps:{zone}", period: none, order: asc, ops: [best], durable: true}
-`))
+  - {name: laps, board: "laps:{zone}", period: none, order: asc, ops: [best], durable: true}` + guildClasses))
 	must(t, err)
 	d := &durableFixture{class: "gift", want: make(map[string]float64)}
 	d.at.moveTo(r)
@@ -83,7 +82,38 @@ func (d *durableFixture) gift(class string, n int) string {
 	if class == "laps" {
 		return fmt.Sprintf(`{"order":"o%d","class":%q,"dims":{"zone":%q},"member":"m%d","op":"best","score":%v,"at":%d}`, n, class, d.zone, n%5, lapOf(n), d.fixture.at)
 	}
-	return fmt.Sprintf(`{"order":"o%d","class":%q,"dims":{"zone":%q},"member":"m%d","op":"incr","delta":%d,"at":%d}`, n, class, d.zone, n%5, 1+n%7, d.fixture.at)
+	by := ""
+	if class == "fans" && guildOf(n) != "" {
+		by = fmt.Sprintf(`"by":{"guild":%q},`, guildOf(n))
+	}
+	return fmt.Sprintf(`{"order":"o%d","class":%q,"dims":{"zone":%q},%s"member":"m%d","op":"incr","delta":%d,"at":%d}`, n, class, d.zone, by, n%5, 1+n%7, d.fixture.at)
+}
+
+// guildOf is the guild of post n, which may have none.
+func guildOf(n int) string { return []string{"g0", "g1", ""}[n%3] }
+
+// checkGuilds checks that each post has counted for its guild once.
+func (d *durableFixture) checkGuilds(t *testing.T) {
+	t.Helper()
+	want := make(map[string]map[string]float64)
+	for n := range d.posts {
+		guild, delta := guildOf(n), float64(1+n%7)
+		for board, member := range map[string]string{"guilds:" + d.zone: guild, "mates:" + d.zone + ":" + guild: fmt.Sprint("m", n%5)} {
+			if want[board] == nil {
+				want[board] = make(map[string]float64)
+			}
+			if guild != "" {
+				want[board][member] += delta
+			}
+		}
+	}
+	for board, scores := range want {
+		of := *d.fixture
+		of.board = rankcache.BoardID(board)
+		if equal(t, board, of.scores(t), scores); len(scores) > 0 {
+			of.checkSum(t)
+		}
+	}
 }
 
 // lapOf is the time of post n: mostly better than those before, and sometimes not.
@@ -209,7 +239,7 @@ func (d *durableFixture) cut(t *testing.T, replica *servers.Redis) {
 // A master dies with changes that its replica never got. They were acknowledged and are in the log, so
 // the new master gets them again.
 func TestFailoverLosesNothing(t *testing.T) {
-	for _, class := range []string{"gift", "laps"} {
+	for _, class := range []string{"gift", "laps", "fans"} {
 		t.Run(class, func(t *testing.T) {
 			t.Parallel()
 			failoverLosesNothing(t, class)
@@ -239,6 +269,9 @@ func failoverLosesNothing(t *testing.T, class string) {
 	d.post(t, 5)
 	d.awaitPositions(t)
 	d.checkOnce(t)
+	if class == "fans" {
+		d.checkGuilds(t)
+	}
 	for member, score := range d.want { // what was lost is published again, under the new run
 		var last float64
 		for _, u := range d.published(t) {

@@ -23,6 +23,7 @@ type features struct {
 	Gain       bool // with Guard only
 	Trim       bool
 	Best       bool
+	By         bool // the mark is not the share of the command's number
 	Durable    bool
 	Prime      bool // of a rolling board
 }
@@ -30,7 +31,7 @@ type features struct {
 func (r *rules) features() features {
 	return features{
 		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{}, Gain: r.guard.Gain > 0, Trim: r.trim > 0, Best: r.best, Durable: r.durable(), Prime: r.prime,
+		Guard: r.guard != rooms.Guard{}, Gain: r.guard.Gain > 0, Trim: r.trim > 0, Best: r.best, By: r.by, Durable: r.durable(), Prime: r.prime,
 	}
 }
 
@@ -49,6 +50,8 @@ func (f features) has(section string) bool {
 		return f.Trim
 	case "Best":
 		return f.Best
+	case "By":
+		return f.By
 	case "Durable":
 		return f.Durable
 	case "Prime":

@@ -153,7 +153,7 @@ func (s statusPage) askKafka(ctx context.Context) error {
 
 func classStatusOf(c *rooms.Class) classStatus {
 	st := classStatus{Name: c.Name(), Board: c.Template(), Period: c.Calendar().String(), TZ: c.Calendar().Zone(), Grace: c.Grace.Seconds(),
-		Ties: c.Ties, Feeds: c.Feeds, Trim: c.Trim, Ledger: c.Ledger, Durable: c.Durable}
+		Ties: c.Ties, Feeds: c.FeedNames(), Trim: c.Trim, Ledger: c.Ledger, Durable: c.Durable}
 	if g := c.Guard; g != (rooms.Guard{}) {
 		st.Guard = &guardStatus{g.Changes, g.Per.Seconds(), g.Members, g.Gain, g.GainPer.Seconds(), "observe"}
 		if g.Refuse {

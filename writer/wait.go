@@ -97,7 +97,7 @@ func (w *waits) due() (due []*waiting, some bool) {
 // waitsFor reports whether posts of a class wait: it is durable, and the sequence of commands matters on a board of it
 // or on one that it feeds.
 func (p *processor) waitsFor(kind *rooms.Class) bool {
-	return kind.Durable && (kind.Ordered() || slices.ContainsFunc(fedClasses(nil, kind, p.opts.Tiers.File()), (*rooms.Class).Ordered))
+	return kind.Durable && (kind.Ordered() || slices.ContainsFunc(p.opts.Tiers.File().Fed(kind), func(to rooms.Fed) bool { return to.Ordered() }))
 }
 
 // clocksDiffer is how far the clocks of Redis and Kafka may differ for a post and its record to be judged alike.

@@ -70,6 +70,8 @@ const classes = `classes:
 - {name: plain, board: "NAME-plain:{zone}", period: none, ledger: true}
 - {name: ties, board: "NAME-ties:{zone}", period: none, ledger: true, ties: first, score: integer}
 - {name: trim, board: "NAME-trim:{zone}", period: none, ledger: true, trim: 8, ops: [incr]}
+- {name: groups, board: "NAME-groups:{zone}", period: none, ledger: true, ops: [incr], feeds: [{class: guilds, by: guild}]}
+- {name: guilds, board: "NAME-guilds:{zone}", period: none, ledger: true, ops: [incr]}
 - {name: free-ledger, board: "NAME-free-ledger:{zone}", period: none, ledger: true, ops: [incr]}
 - {name: free, board: "NAME-free:{zone}", period: none, durable: true, ops: [incr]}
 `
@@ -188,7 +190,10 @@ func (f *fixture) fill(t testing.TB) {
 	for i := range 40 {
 		f.give(t, fmt.Sprint("incr-", i), fmt.Sprint("m", i%12), fmt.Sprintf(`"op":"incr","delta":%d`, i+1))
 	}
-	if f.class != "trim" {
+	if f.class == "groups" {
+		f.give(t, "grouped", "m1", `"by":{"guild":"g1"},"op":"incr","delta":2`)
+		f.give(t, "other", "m1", `"by":{"guild":"g\"2"},"op":"incr","delta":2`)
+	} else if f.class != "trim" {
 		f.give(t, "set", "m3", `"op":"set","score":7`)
 		f.give(t, "delete", "m4", `"op":"delete"`)
 		f.give(t, "later", "m4", `"op":"incr","delta":2`)

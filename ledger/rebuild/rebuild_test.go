@@ -29,7 +29,7 @@ func TestRebuild(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, kind string) {
 		f := newFixture(t, kind, single)
-		for _, class := range []string{"plain", "ties", "trim"} {
+		for _, class := range []string{"plain", "ties", "trim", "groups"} {
 			t.Run(class, func(t *testing.T) { asItWas(t, f.of(class, "7")) })
 		}
 		t.Run("writers wait", func(t *testing.T) { writersWait(t, f.of("plain", "wait")) })

@@ -206,7 +206,7 @@ func (c *classes) rows(now time.Time) ([]classRow, error) {
 func (k *knownClass) row(running *classPeriod, now time.Time) classRow {
 	row := classRow{Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
 		Period: k.Calendar().String(), TZ: k.Calendar().Zone(), Score: "number", Ties: k.Ties, Mode: k.Mode.String(),
-		Feeds: append([]string{}, k.Feeds...), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Starts: k.Calendar().Starts(), Running: encode.PeriodOf(running.Period, running.State)}
+		Feeds: k.FeedNames(), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Starts: k.Calendar().Starts(), Running: encode.PeriodOf(running.Period, running.State)}
 	for _, s := range k.Calendar().Seasons() {
 		row.Seasons = append(row.Seasons, encode.PeriodOf(s, k.InState(s, now).State))
 	}

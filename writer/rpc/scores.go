@@ -52,6 +52,7 @@ type command struct {
 	Board  string            `json:"board,omitempty"`
 	Class  string            `json:"class,omitempty"`
 	Dims   map[string]string `json:"dims,omitempty"`
+	By     map[string]string `json:"by,omitempty"`
 	Room   string            `json:"room,omitempty"`
 	Member string            `json:"member"`
 	Op     string            `json:"op"`
@@ -66,7 +67,7 @@ func (s scores) post(ctx context.Context, r *v1.PostScoresRequest) (*v1.PostScor
 		Commands []command `json:"commands"`
 	}{make([]command, len(r.Commands))}
 	for i, c := range r.Commands {
-		batch.Commands[i] = command{c.GetBoard(), c.GetClass(), c.GetDims(), c.GetRoom(), c.GetMember(), c.GetOp(), c.Delta, c.Score, c.GetOrder(), c.GetAt()}
+		batch.Commands[i] = command{c.GetBoard(), c.GetClass(), c.GetDims(), c.GetBy(), c.GetRoom(), c.GetMember(), c.GetOp(), c.Delta, c.Score, c.GetOrder(), c.GetAt()}
 	}
 	body, err := json.Marshal(batch)
 	if err != nil { // JSON has no infinite numbers

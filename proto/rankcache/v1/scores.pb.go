@@ -89,7 +89,9 @@ type Command struct {
 	// The caller's idempotency key: the same one is applied once.
 	Order string `protobuf:"bytes,9,opt,name=order,proto3" json:"order,omitempty"`
 	// When it happened, Unix milliseconds; 0: now.
-	At            int64 `protobuf:"varint,10,opt,name=at,proto3" json:"at,omitempty"`
+	At int64 `protobuf:"varint,10,opt,name=at,proto3" json:"at,omitempty"`
+	// The member's groups, such as its guild: feeds of the class make members or dimensions of other boards of them.
+	By            map[string]string `protobuf:"bytes,11,rep,name=by,proto3" json:"by,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -192,6 +194,13 @@ func (x *Command) GetAt() int64 {
 		return x.At
 	}
 	return 0
+}
+
+func (x *Command) GetBy() map[string]string {
+	if x != nil {
+		return x.By
+	}
+	return nil
 }
 
 // PostScoresResponse has what became of the commands.
@@ -515,7 +524,7 @@ const file_rankcache_v1_scores_proto_rawDesc = "" +
 	"\n" +
 	"\x19rankcache/v1/scores.proto\x12\frankcache.v1\x1a\x19rankcache/v1/boards.proto\"F\n" +
 	"\x11PostScoresRequest\x121\n" +
-	"\bcommands\x18\x01 \x03(\v2\x15.rankcache.v1.CommandR\bcommands\"\xcf\x02\n" +
+	"\bcommands\x18\x01 \x03(\v2\x15.rankcache.v1.CommandR\bcommands\"\xb5\x03\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\tR\x05class\x123\n" +
@@ -527,8 +536,12 @@ const file_rankcache_v1_scores_proto_rawDesc = "" +
 	"\x05score\x18\b \x01(\x01H\x01R\x05score\x88\x01\x01\x12\x14\n" +
 	"\x05order\x18\t \x01(\tR\x05order\x12\x0e\n" +
 	"\x02at\x18\n" +
-	" \x01(\x03R\x02at\x1a7\n" +
+	" \x01(\x03R\x02at\x12-\n" +
+	"\x02by\x18\v \x03(\v2\x1d.rankcache.v1.Command.ByEntryR\x02by\x1a7\n" +
 	"\tDimsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a5\n" +
+	"\aByEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
 	"\x06_deltaB\b\n" +
@@ -569,7 +582,7 @@ func file_rankcache_v1_scores_proto_rawDescGZIP() []byte {
 	return file_rankcache_v1_scores_proto_rawDescData
 }
 
-var file_rankcache_v1_scores_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_rankcache_v1_scores_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_rankcache_v1_scores_proto_goTypes = []any{
 	(*PostScoresRequest)(nil),  // 0: rankcache.v1.PostScoresRequest
 	(*Command)(nil),            // 1: rankcache.v1.Command
@@ -578,22 +591,24 @@ var file_rankcache_v1_scores_proto_goTypes = []any{
 	(*Applied)(nil),            // 4: rankcache.v1.Applied
 	(*Fed)(nil),                // 5: rankcache.v1.Fed
 	nil,                        // 6: rankcache.v1.Command.DimsEntry
-	(*Problem)(nil),            // 7: rankcache.v1.Problem
+	nil,                        // 7: rankcache.v1.Command.ByEntry
+	(*Problem)(nil),            // 8: rankcache.v1.Problem
 }
 var file_rankcache_v1_scores_proto_depIdxs = []int32{
 	1, // 0: rankcache.v1.PostScoresRequest.commands:type_name -> rankcache.v1.Command
 	6, // 1: rankcache.v1.Command.dims:type_name -> rankcache.v1.Command.DimsEntry
-	3, // 2: rankcache.v1.PostScoresResponse.results:type_name -> rankcache.v1.Result
-	4, // 3: rankcache.v1.Result.result:type_name -> rankcache.v1.Applied
-	7, // 4: rankcache.v1.Result.problem:type_name -> rankcache.v1.Problem
-	5, // 5: rankcache.v1.Applied.fed:type_name -> rankcache.v1.Fed
-	0, // 6: rankcache.v1.Scores.PostScores:input_type -> rankcache.v1.PostScoresRequest
-	2, // 7: rankcache.v1.Scores.PostScores:output_type -> rankcache.v1.PostScoresResponse
-	7, // [7:8] is the sub-list for method output_type
-	6, // [6:7] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	7, // 2: rankcache.v1.Command.by:type_name -> rankcache.v1.Command.ByEntry
+	3, // 3: rankcache.v1.PostScoresResponse.results:type_name -> rankcache.v1.Result
+	4, // 4: rankcache.v1.Result.result:type_name -> rankcache.v1.Applied
+	8, // 5: rankcache.v1.Result.problem:type_name -> rankcache.v1.Problem
+	5, // 6: rankcache.v1.Applied.fed:type_name -> rankcache.v1.Fed
+	0, // 7: rankcache.v1.Scores.PostScores:input_type -> rankcache.v1.PostScoresRequest
+	2, // 8: rankcache.v1.Scores.PostScores:output_type -> rankcache.v1.PostScoresResponse
+	8, // [8:9] is the sub-list for method output_type
+	7, // [7:8] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_rankcache_v1_scores_proto_init() }
@@ -613,7 +628,7 @@ func file_rankcache_v1_scores_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rankcache_v1_scores_proto_rawDesc), len(file_rankcache_v1_scores_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
