@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -34,6 +35,7 @@ const maxKept = 20_000
 // batch is a sequence of records of the command topic.
 type batch struct {
 	round   *round
+	topic   string           // its id; "" if it is not known
 	records []*kafka.Message // those that were kept of the batch before come first
 	polled  time.Time        // the first one
 	ends    offsets
@@ -92,6 +94,11 @@ type consumer struct {
 	errorLog rate.Sometimes
 	cutLog   rate.Sometimes // questions for the log's start
 
+	reads    atomic.Pointer[string] // id of the topic that is read; nil until that is known
+	replaced atomic.Bool            // the topic that has the name seems to be another one
+	given    map[int32]bool         // partitions that are not read from where they are to be; without rounds of the machine
+	unnoted  map[int32]bool         // partitions beside whose committed offset no topic is noted
+
 	round      *round          // whose commands are read
 	rebalanced bool            // the partitions are others
 	paused     uint64          // in which round
@@ -108,12 +115,29 @@ func newConsumer(opts Options, rewinds *rewinder) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{client: client, topic: opts.Names.Commands, rewinds: rewinds, log: opts.Log, errorLog: logLimit(), cutLog: logLimit(), round: noRewinds}
-	if err := client.Subscribe(c.topic, func(kafka.Event) error { c.rebalanced = true; return nil }); err != nil {
+	c := &consumer{client: client, topic: opts.Names.Commands, rewinds: rewinds, log: opts.Log, errorLog: logLimit(), cutLog: logLimit(), round: noRewinds,
+		given: make(map[int32]bool), unnoted: make(map[int32]bool)}
+	if err := client.Subscribe(c.topic, c.rebalance); err != nil {
 		c.close()
 		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", c.topic, err)
 	}
 	return c, nil
+}
+
+// rebalance notes what comes and goes; the client takes it. It runs in a poll, and no record is taken before [consumer.follow].
+func (c *consumer) rebalance(ev kafka.Event) error {
+	c.rebalanced = true
+	switch ev := ev.(type) {
+	case kafka.AssignedPartitions:
+		for _, p := range ev.Partitions {
+			c.given[p.Partition] = true
+		}
+	case kafka.RevokedPartitions:
+		for _, p := range ev.Partitions {
+			delete(c.given, p.Partition)
+		}
+	}
+	return nil
 }
 
 func (c *consumer) close() {
@@ -146,8 +170,13 @@ func (c *consumer) leave() {
 // if the client has failed for good.
 func (c *consumer) next(ctx context.Context, last *batch) (*batch, error) {
 	for ctx.Err() == nil {
-		c.follow()
-		b := &batch{round: c.round, ends: make(offsets), left: make(offsets), sent: make(map[sentUpdate]bool)}
+		if !c.follow() {
+			if _, err := c.poll(pollEvery); err != nil { // it is read again
+				return nil, err
+			}
+			continue
+		}
+		b := &batch{round: c.round, topic: c.reading(), ends: make(offsets), left: make(offsets), sent: make(map[sentUpdate]bool)}
 		if last != nil && last.round == c.round && len(last.kept) > 0 {
 			b.records, b.polled, b.sent = last.kept, last.polled, last.sent
 			for _, m := range last.kept {
@@ -211,21 +240,18 @@ func (c *consumer) logError(err error) {
 	c.errorLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
 }
 
-// commit commits the offsets of the partitions that are still assigned to this
+// commit commits the offsets of a topic in the partitions that are still assigned to this
 // writer. The new owner of any other repeats what was not committed.
-func (c *consumer) commit(ends offsets) error {
+func (c *consumer) commit(ends offsets, topic string) error {
 	mine, err := c.client.Assignment()
 	if err != nil {
 		return fmt.Errorf("kafka assignment: %w", err)
 	}
 	var commits []kafka.TopicPartition
+	note := kafka.Note{Topic: topic, Positions: c.keepsPositions()}.String()
 	for _, tp := range mine {
 		if end, ok := ends[tp.Partition]; ok {
-			at := kafka.TopicPartition{Topic: &c.topic, Partition: tp.Partition, Offset: end}
-			if c.keepsPositions() {
-				at.Metadata = &noted
-			}
-			commits = append(commits, at)
+			commits = append(commits, kafka.TopicPartition{Topic: &c.topic, Partition: tp.Partition, Offset: end, Metadata: &note})
 		}
 	}
 	if len(commits) == 0 {

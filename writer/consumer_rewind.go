@@ -10,21 +10,26 @@ import (
 	"rankcache/writer/internal/rewind"
 )
 
-// follow goes to where the present round begins, once that is known. Until then nothing is fetched.
-func (c *consumer) follow() {
+// follow goes to where the present round begins, once that is known, and reports whether records may be taken. Until then nothing
+// is fetched, or it is dropped.
+func (c *consumer) follow() bool {
 	if c.rebalanced {
 		c.rebalanced = false
 		c.rewinds.assign(numbers(c.mine()))
 	}
+	c.lookAtTopic()
 	now := c.rewinds.round.Load()
 	switch {
-	case now == c.round || now.number == c.paused && !now.reading:
-		return
+	case now == c.round:
+		return now.number > 0 || c.goOn()
+	case now.number == c.paused && !now.reading:
 	case now.reading && c.seek(now):
 		c.round = now
+		return true
 	case !now.reading && c.client.Pause(c.mine()) == nil:
 		c.paused = now.number
 	}
+	return c.round.number > 0
 }
 
 // seek has the partitions read from where a round begins, and reports success: one that was just assigned
@@ -32,35 +37,33 @@ func (c *consumer) follow() {
 func (c *consumer) seek(to *round) bool {
 	c.at = make(map[int32]int64, len(to.seeks))
 	err := c.client.Resume(c.mine())
-	seeks := to.seeks
 	if to.number == 0 && err == nil {
-		seeks, err = c.fromCommitted()
+		return c.goTo(c.mine())
 	}
-	for p, s := range seeks {
-		if err != nil {
-			break
+	for p, s := range to.seeks {
+		if err == nil {
+			c.at[p], err = s.Offset, c.seekTo(p, kafka.Offset(s.Offset))
 		}
-		at := kafka.On(c.topic, p)
-		at.Offset = kafka.Offset(s.Offset)
-		c.at[p], err = s.Offset, c.client.Seek(at, 0)
 	}
+	if err == nil {
+		c.readsOf(to.topicID)
+		clear(c.given)
+	}
+	return c.sought(err)
+}
+
+func (c *consumer) seekTo(partition int32, offset kafka.Offset) error {
+	at := kafka.On(c.topic, partition)
+	at.Offset = offset
+	return c.client.Seek(at, 0)
+}
+
+// sought reports whether partitions are read from where they are to be. One that was just assigned is not for a moment.
+func (c *consumer) sought(err error) bool {
 	if err != nil && kafka.Code(err) != kafka.ErrState {
 		c.logError(err)
 	}
 	return err == nil
-}
-
-// fromCommitted returns where the group has come.
-func (c *consumer) fromCommitted() (map[int32]rewind.Seek, error) {
-	committed, err := c.committed(c.mine(), nil)
-	seeks := make(map[int32]rewind.Seek, len(committed))
-	for p, at := range committed {
-		if at.Offset < 0 {
-			at.Offset = kafka.OffsetBeginning
-		}
-		seeks[p] = rewind.Seek{Offset: int64(at.Offset)}
-	}
-	return seeks, err
 }
 
 // mine returns the partitions that this writer has.
@@ -80,11 +83,15 @@ func numbers(of []kafka.TopicPartition) []int32 {
 	return all
 }
 
-// take adds a record, or the end of a partition, to a batch, and reports whether more may follow. In a
-// round of the machine nothing is taken that is not of it.
+// take adds a record, or the end of a partition, to a batch, and reports whether more may follow. What is
+// not read from where it is to be is not taken, and in a round of the machine nothing that is not of it.
 func (c *consumer) take(b *batch, m *kafka.Message) bool {
 	p, next, isEnd := m.TopicPartition.Partition, m.TopicPartition.Offset, m.TopicPartition.Error != nil
 	switch {
+	case c.round.number == 0 && c.given[p]:
+		return false
+	case isEnd && c.round.number == 0 && c.unnoted[p]: // its offset is committed with the topic
+		delete(c.unnoted, p)
 	case isEnd && (c.round.number == 0 || int64(next) <= c.at[p]):
 		return true // the last record tells as much
 	case c.round.number != 0 && !c.expects(p, int64(next)):
@@ -148,7 +155,10 @@ func (c *consumer) logs(ctx context.Context, life, half time.Duration) (map[int3
 	for _, one := range all {
 		p := one.Partition
 		l := rewind.Log{Topic: topic, Start: at[0][p], End: at[1][p], LifeBack: at[2][p], HalfLifeBack: at[3][p],
-			Committed: int64(committed[p].Offset), Noted: isNoted(committed[p])}
+			Committed: int64(committed[p].Offset), Noted: kafka.NoteOf(committed[p]).Positions}
+		if !kafka.NoteOf(committed[p]).Of(topic) {
+			l.Committed = -1
+		}
 		if l.LifeBack < 0 { // no record is so late
 			l.LifeBack = l.End
 		}
@@ -163,14 +173,9 @@ func (c *consumer) logs(ctx context.Context, life, half time.Duration) (map[int3
 // errNoTopic tells that the command topic is not there (yet).
 var errNoTopic = errors.New("the command topic has no partition")
 
-// noted is what the group commits beside offsets while positions are kept. Without it a master that has no
-// position of a partition is not damaged: it never had one.
-var noted = "rankcache positions"
-
-// keepsPositions reports whether masters have them.
+// keepsPositions reports whether masters have them. That is noted beside offsets: without it a master that has no
+// position of a partition is not damaged, as it never had one.
 func (c *consumer) keepsPositions() bool { return c.rewinds.round.Load().number > 0 }
-
-func isNoted(at kafka.TopicPartition) bool { return at.Metadata != nil && *at.Metadata == noted }
 
 // committed returns what the group has committed, unless there was an error before.
 func (c *consumer) committed(of []kafka.TopicPartition, err error) (offsets map[int32]kafka.TopicPartition, _ error) {

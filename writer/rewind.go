@@ -53,7 +53,8 @@ type round struct {
 	hashes  map[rewind.Master]rewind.Hash // as they were read
 	eras    map[rewind.Master]rewind.Era  // for which durable boards are changed
 	list    string                        // of the same, as scripts take it
-	topic   uint64                        // digest of the command topic's id; 0 if it is not known
+	topicID string                        // of the command topic; "" if it is not known
+	topic   uint64                        // its digest, or 0
 }
 
 // noRewinds is the round without a durable class.
@@ -116,7 +117,8 @@ func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
 	} else if read, ok := e.(rewind.PositionsRead); ok && read.Round == r.machine.Round() {
 		now.hashes = read.Of
 	} else if log, ok := e.(rewind.LogRead); ok && log.Round == r.machine.Round() {
-		now.topic = digestOf(log.Of)
+		now.topicID = log.Of[0].Topic // of any, and each topic has this one
+		now.topic = digestOf(now.topicID)
 	} else if r.denied.Load() != nil || now.number == r.machine.Round() && now.reading == r.machine.Reading() {
 		return
 	}
@@ -147,14 +149,14 @@ func (r *rewinder) deniedBy() error {
 	return nil
 }
 
-// digestOf returns that of the topic's id, 0 if there is no partition.
-func digestOf(of map[int32]rewind.Log) uint64 {
-	for _, log := range of {
-		digest := fnv.New64a()
-		_, _ = digest.Write([]byte(log.Topic))
-		return digest.Sum64()
+// digestOf returns that of a topic's id, 0 if it is not known.
+func digestOf(topicID string) uint64 {
+	if topicID == "" {
+		return 0
 	}
-	return 0
+	digest := fnv.New64a()
+	_, _ = digest.Write([]byte(topicID))
+	return digest.Sum64()
 }
 
 // place returns where a record is, and when it was appended, as apply.lua takes it; "" without rewinds.

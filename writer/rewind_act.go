@@ -182,6 +182,7 @@ func (r *rewinder) alert(alerts map[rewind.Alert]int64) {
 // rewindMetrics count what a [rewinder] does. Gone, damaged and alternating are alerts.
 type rewindMetrics struct {
 	changes, rewinds, gone, damaged, alternating prometheus.Counter
+	replaced                                     prometheus.Counter
 	rewinding, damagedNow, waiting               prometheus.Gauge
 	read                                         *prometheus.CounterVec // by result
 	running                                      atomic.Bool            // a rewind
@@ -196,6 +197,7 @@ func newRewindMetrics(set *metric.Set) *rewindMetrics {
 		rewinding:   set.Gauge("rewinding_partitions", "Partitions of the command topic of which Redis may lack changes: their commands are read again."),
 		read:        set.Counters("read_again_total", "Commands of durable classes that were read again after their updates were published, by result: applied (Redis had lost them), duplicate, refused.", "result"),
 		gone:        set.Counter("commands_gone_total", "Commands that Redis may lack and the command topic no longer has."),
+		replaced:    set.Counter("replaced_partitions_total", "Partitions whose command topic was deleted and made again: commands of the former one that were not read are lost, the new one is read from its beginning."),
 		damaged:     set.Counter("masters_damaged_total", "How often a master of Redis did not tell how far it is, or was behind by more than half an order life."),
 		damagedNow:  set.Gauge("masters_damaged", "Masters of Redis that may lack boards which the ledger has: rankcache ledger rebuilds these."),
 		waiting:     set.Gauge("lost_boards_waiting", "Boards for whose rebuild by the ledger commands of this writer wait."),

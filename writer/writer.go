@@ -124,7 +124,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
 	watchLog := func(ctx context.Context) { w.commands.run(ctx, p) }
-	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rewinds.run, makeTopics, watchLog, w.applier.clock.Run, (&looker{processor: w.processor, limit: logLimit()}).run} {
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rewinds.run, c.watchTopic, makeTopics, watchLog, w.applier.clock.Run, (&looker{processor: w.processor, limit: logLimit()}).run} {
 		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
 	}
 	if err := g.Wait(); err != nil {
@@ -298,13 +298,13 @@ func (w *Writer) checkTimes(records []*kafka.Message) {
 // publishBatches publishes and commits batches in the order of the channel until it
 // is closed.
 func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, batches <-chan *appliedBatch) error {
-	done, left, of := make(offsets), make(offsets), noRewinds
+	done, left, of, topic := make(offsets), make(offsets), noRewinds, ""
 	var due <-chan time.Time // nil while there is nothing to commit
 	for {
 		select {
 		case b, ok := <-batches:
 			if !ok {
-				w.commit(c, done)
+				w.commit(c, done, topic)
 				w.rewinds.drain(ctx)
 				return nil
 			}
@@ -316,25 +316,25 @@ func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, b
 			}
 			w.answer(ctx, b.heard)
 			w.rewinds.done(b.batch)
-			if of != b.round { // what is below was committed, too
-				of, done, left = b.round, make(offsets), make(offsets)
+			if of != b.round || topic != b.topic { // what is below was committed, too, or is of another topic
+				of, topic, done, left = b.round, b.topic, make(offsets), make(offsets)
 			}
 			left.keep(b.left)
 			if done.add(b.round.committable(b.ends).atMost(left)); due == nil {
 				due = time.After(commitEvery)
 			}
 		case <-due:
-			if due = nil; !w.commit(c, done) {
+			if due = nil; !w.commit(c, done, topic) {
 				due = time.After(commitEvery)
 			}
 		}
 	}
 }
 
-// commit commits the offsets and reports success. After a failure the next commit
+// commit commits the offsets of a topic and reports success. After a failure the next commit
 // includes them; at worst commands are repeated.
-func (w *Writer) commit(c *consumer, done offsets) bool {
-	if err := c.commit(done); err != nil {
+func (w *Writer) commit(c *consumer, done offsets, topic string) bool {
+	if err := c.commit(done, topic); err != nil {
 		w.commitLog.Do(func() { w.log.Warn("offsets not committed, retrying", "err", err) })
 		return false
 	}

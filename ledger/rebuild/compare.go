@@ -34,15 +34,24 @@ func (r *Rebuilder) Compare(ctx context.Context, b rankcache.BoardID) (*Comparis
 	}
 	rows = ledger.ByMember(rows)
 	c.Redis, c.RedisMembers = after.State, len(rows)
-	w := &work{Rebuilder: r, board: b}
+	w := &work{Rebuilder: r, board: b, rules: r.opts.Rules(b)}
+	differ := func(members func(func(rankcache.Entry) error) error) error {
+		found, err := ledger.Differ(rows, maxListed, members)
+		c.LedgerMembers, c.Differ, c.List = found.Ledger, found.Members, found.List
+		return err
+	}
+	if r.opts.Updates != nil {
+		if err := w.compareLog(ctx, c, differ); err != nil {
+			return nil, fmt.Errorf("board %s: %w", b, err)
+		}
+		return c, nil
+	}
 	err = r.opts.Store.Snapshot(ctx, b, func(v *ledger.Snapshot) (err error) {
 		c.Ledger, c.Before, c.Refused = v.State, v.Before, w.check(v, after.Seq)
 		if c.Earlier, err = v.Earlier(); err != nil {
 			return err
 		}
-		found, err := ledger.Differ(rows, maxListed, v.Members)
-		c.LedgerMembers, c.Differ, c.List = found.Ledger, found.Members, found.List
-		return err
+		return differ(v.Members)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("board %s: %w", b, err)

@@ -152,8 +152,14 @@ func (s *sender) close(err error) error {
 	return err
 }
 
+// rows are the members of a board, and of a trimmed one those that were driven out.
+type rows interface {
+	Members(fn func(rankcache.Entry) error) error
+	Trimmed(fn func(rankcache.Entry) error) error
+}
+
 // writeMembers writes the sorted set, and the scores of all members of a trimmed board.
-func (w *work) writeMembers(ctx context.Context, v *ledger.Snapshot) error {
+func (w *work) writeMembers(ctx context.Context, v rows) error {
 	w.done.Members, w.sum = 0, 0
 	s := w.newSender(ctx)
 	batch, scores := make(map[int][]any), w.keys.companion(wire.Scores)
@@ -200,15 +206,19 @@ type orderWriter struct {
 
 // writeOrders writes the records of the changes behind w.place, if their order ids can still be known.
 func (w *work) writeOrders(ctx context.Context, v *ledger.Snapshot) error {
+	return w.writeOrdersOf(ctx, func(add func(*wire.Update) error) error {
+		if w.era != "" { // commands of earlier lives are read again, too
+			return v.AllChanges(w.since(), add)
+		}
+		return v.Changes(w.place, w.since(), add)
+	})
+}
+
+// writeOrdersOf writes the records of changes, which each calls a function for.
+func (w *work) writeOrdersOf(ctx context.Context, each func(add func(*wire.Update) error) error) error {
 	o := &orderWriter{work: w, batch: make(map[int][]any)}
 	o.sender = w.newSender(ctx)
-	since := int64((max(w.meta.Turn, 1) - 1) * span(&w.meta)) // #nosec G115 -- Unix milliseconds
-	var err error
-	if w.era != "" { // commands of earlier lives are read again, too
-		err = v.AllChanges(since, o.add)
-	} else {
-		err = v.Changes(w.place, since, o.add)
-	}
+	err := each(o.add)
 	if err == nil {
 		err = o.end()
 	}
@@ -229,6 +239,9 @@ func (o *orderWriter) add(u *wire.Update) error {
 		return err
 	}
 	number := o.rules.Form.Raw(u.Delta)
+	if o.log != nil {
+		number = u.Delta // as the topic has it
+	}
 	if u.Op == wire.OpSet {
 		if number = u.Score; o.rules.Ties {
 			number = rankcache.ScoreInteger.Shown(number)

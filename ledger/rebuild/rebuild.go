@@ -1,13 +1,11 @@
-// Package rebuild (no public API) writes boards in Redis again from the ledger.
+// Package rebuild (no public API) writes boards in Redis again from the ledger, or from the topics of their updates.
 //
 // The path of a board: [Rebuilder.Rebuild] (rebuild.go) writes the order ids of the last order
 // life under temporary names while writers go on (fill.go), then has the writers of this board
 // wait (hold.go) until the ledger has all that Redis has applied, writes the members and the
 // order ids that came meanwhile, and puts all of it in the board's place in one script. Until
-// then the board is as it was. [Rebuilder.Compare] (compare.go) only looks.
-//
-// A [Mender] (mend.go) finds masters that may have lost boards (damaged.go), and makes each whole (mending.go): those
-// of the ledger's boards that it lacks (known.go) are rebuilt, with pauses where nobody waits (pace.go).
+// then the board is as it was. [Rebuilder.Compare] (compare.go) only looks. With [Options].Updates the topic of the board's
+// updates (topic.go) takes the ledger's place: it is folded (history.go, logged.go), and proves itself by checksums.
 package rebuild
 
 import (
@@ -51,15 +49,19 @@ type Origin interface {
 	Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
 }
 
-// Options configure a [Rebuilder]. All are required, except Wait and Log.
+// Options configure a [Rebuilder]. All are required, except Wait and Log, and one of Store and Updates.
 type Options struct {
 	Redis  redis.UniversalClient // closed by the caller
 	Names  wire.Names
 	Origin Origin
 	Store  *ledger.Store // closed by the caller
-	Rules  func(b rankcache.BoardID) Rules
-	Wait   time.Duration // 0: DefaultWait
-	Log    *slog.Logger
+	// Updates has boards rebuilt without a ledger; nil: from Store.
+	Updates *Updates
+	// AddEarlier adds to a board what its members had before it began again; with Updates.
+	AddEarlier bool
+	Rules      func(b rankcache.BoardID) Rules
+	Wait       time.Duration // 0: DefaultWait
+	Log        *slog.Logger
 }
 
 // Rebuilder rebuilds boards. Its methods may be called concurrently for different boards.
@@ -118,6 +120,8 @@ type work struct {
 	era   string // of a board that Redis has lost: the present one of its server, whose first run begins with the rebuild; else ""
 	rules Rules
 	meta  wire.Meta // of Redis, or of a board that is not there: what the new one keeps of it
+	redis rankcache.State
+	log   *logged // nil: of the ledger
 	keys  keys
 	place rankcache.State // up to which order ids are written
 	lost  int64           // the latest row of rank_lost then
@@ -130,7 +134,7 @@ func (r *Rebuilder) attempt(ctx context.Context, b rankcache.BoardID, era string
 	if err != nil {
 		return nil, err
 	}
-	defer w.keys.remove(ctx, r.opts.Redis)
+	defer w.end(ctx)
 	if err := w.keys.begin(ctx, r.opts.Redis); err != nil {
 		return nil, err
 	}
@@ -150,6 +154,14 @@ func (r *Rebuilder) attempt(ctx context.Context, b rankcache.BoardID, era string
 	return &w.done, nil
 }
 
+// end removes what is left of an attempt.
+func (w *work) end(ctx context.Context) {
+	w.keys.remove(ctx, w.opts.Redis)
+	if w.log != nil {
+		w.log.close()
+	}
+}
+
 // plan reads what the new board keeps of the present one.
 func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID, era string) (*work, error) {
 	now, err := r.opts.Redis.Time(ctx).Result()
@@ -167,6 +179,7 @@ func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID, era string) (
 		if w.meta, err = wire.ParseMeta(value); err != nil {
 			return nil, err
 		}
+		w.redis = w.meta.State
 	}
 	ms := uint64(now.UnixMilli()) // #nosec G115 -- after 1970
 	if w.meta.Expires != 0 && w.meta.Expires <= ms {
@@ -184,9 +197,15 @@ func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID, era string) (
 // span is how long a turn of order ids lasts, in milliseconds, as in apply.lua.
 func span(m *wire.Meta) uint64 { return uint64(m.OrderLife)*1000 + 120_000 }
 
+// since is from which time on order ids are kept, in Unix milliseconds.
+func (w *work) since() int64 { return int64((max(w.meta.Turn, 1) - 1) * span(&w.meta)) } // #nosec G115 -- Unix milliseconds
+
 // ahead writes what needs no writer to wait: most order ids. Where a change may have trimmed
 // members, or nobody writes, all of it is read later, at once.
 func (w *work) ahead(ctx context.Context) error {
+	if w.opts.Updates != nil {
+		return w.foldLog(ctx)
+	}
 	return w.read(ctx, w.meta.Seq, func(v *ledger.Snapshot) (err error) {
 		w.done.Partial = w.lacks(v)
 		w.lost, w.meta.Run, w.done.Life = v.Lost, max(w.meta.Run, v.State.Run), v.Before
@@ -204,8 +223,11 @@ func (w *work) finish(ctx context.Context, h *hold) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go h.renew(ctx, cancel)
-	state, err := w.rest(ctx, h.meta.Seq)
-	if err == nil {
+	var state rankcache.State
+	var err error
+	if w.log != nil {
+		state, err = w.restOfLog(ctx, h.meta.Seq)
+	} else if state, err = w.rest(ctx, h.meta.Seq); err == nil {
 		err = w.unchanged(ctx, state)
 	}
 	if err == nil {

@@ -2,6 +2,7 @@ package rebuild
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"rankcache"
@@ -20,6 +21,7 @@ type Rules struct {
 	Trimmed   bool // only the best members are in the sorted set
 	Ties      bool // the fraction of a raw score is its tie-break
 	Form      rankcache.ScoreForm
+	Addable   bool // what members had in an earlier life can be added: no best, ties, trim and commands that come again
 }
 
 // companions are those of the board that the ledger knows; the others begin anew.
@@ -48,9 +50,11 @@ func RulesOf(file *rooms.File, b rankcache.BoardID, d Defaults) Rules {
 		r.Expires = time.Now().Add(keep).UnixMilli()
 	}
 	if class == nil {
+		r.Addable = true
 		return r
 	}
 	r.OrderLife, r.Trimmed, r.Ties, r.Form = cmp.Or(class.Orders, d.OrderLife), class.Trim > 0, class.Ties != rooms.TiesMember, class.Form
+	r.Addable = !slices.Contains(class.Ops, wire.OpBest) && !r.Trimmed && !r.Ties && !class.Durable && !class.Rolls()
 	if end := board.Period.End; board.Period.Tag != "" {
 		r.End, r.Expires = end.UnixMilli(), end.Add(class.Keep).UnixMilli()
 	}

@@ -1,0 +1,172 @@
+package rebuild
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"rankcache"
+	"rankcache/ledger"
+	"rankcache/wire"
+)
+
+// errLogShort reports a topic that does not have all of a board.
+var errLogShort = errors.New("the update topic does not have all of the board")
+
+// stretch is what a topic has of one run of a board.
+type stretch struct {
+	run   uint64
+	first uint64 // the lowest seq
+	life  int    // its number; 0 is the earliest
+	limit uint64 // from this seq on a later run goes on otherwise: Redis has lost what this one has of it
+}
+
+// outline is what runs a topic has of a board. One whose first change is 1 begins a life of the board; any other goes
+// on where an earlier run was.
+type outline map[uint64]*stretch
+
+func (o outline) note(u *wire.Update) {
+	if s := o[u.Run]; s != nil {
+		s.first = min(s.first, u.Seq)
+		return
+	}
+	o[u.Run] = &stretch{run: u.Run, first: u.Seq}
+}
+
+// arrange finds the lives, and returns how many there are.
+func (o outline) arrange() (lives int) {
+	runs := slices.Sorted(maps.Keys(o))
+	for _, run := range runs {
+		if s := o[run]; s.first == 1 || lives == 0 {
+			lives++
+		}
+		o[run].life = lives - 1
+	}
+	limit := uint64(math.MaxUint64)
+	for i, run := range slices.Backward(runs) {
+		s := o[run]
+		if i+1 < len(runs) && o[runs[i+1]].life != s.life {
+			limit = math.MaxUint64
+		}
+		s.limit, limit = limit, min(limit, s.first)
+	}
+	return lives
+}
+
+// place is the state of a member after its latest change.
+type place struct {
+	run, seq uint64
+	score    float64 // of one that was trimmed: before
+	gone     bool
+	trimmed  bool
+	absolute bool // a change of it was no increment, so that what it had in an earlier life does not count
+}
+
+// life is one life of a board, folded from its changes: of a member the one with the highest seq counts.
+type life struct {
+	members map[string]place
+	last    wire.Update
+	changes uint64 // read; one that comes again counts again
+}
+
+func newLife() *life { return &life{members: make(map[string]place)} }
+
+func (l *life) apply(u *wire.Update, s *stretch) {
+	if u.Seq >= s.limit {
+		return
+	}
+	l.changes++
+	if compareStates(u.Run, u.Seq, l.last.Run, l.last.Seq) > 0 {
+		l.last = *u
+		l.last.Member, l.last.OrderID, l.last.Board = "", "", "" // their memory is the record's
+	}
+	was, known := l.members[u.Member]
+	absolute := was.absolute || u.Op != wire.OpIncr
+	if known && compareStates(u.Run, u.Seq, was.run, was.seq) <= 0 {
+		was.absolute = absolute
+		l.members[u.Member] = was
+		return
+	}
+	now := place{u.Run, u.Seq, u.Score, u.Op.Removes(), u.Op == wire.OpTrim, absolute}
+	if now.trimmed {
+		now.score = was.score
+	}
+	l.members[strings.Clone(u.Member)] = now
+}
+
+func compareStates(run, seq, otherRun, otherSeq uint64) int {
+	return cmp.Or(cmp.Compare(run, otherRun), cmp.Compare(seq, otherSeq))
+}
+
+// state returns that of the board after the last change.
+func (l *life) state() rankcache.State {
+	return rankcache.State{Run: l.last.Run, Seq: l.last.Seq, Sum: l.last.Sum, HasSum: l.last.HasSum}
+}
+
+// prove compares the members with the checksum of the last change. Where a run's first changes were compacted away it may be
+// that members of earlier runs are none of it: they are left out if the sum comes out so.
+func (l *life) prove() error {
+	runs := map[uint64]bool{}
+	for _, m := range l.members {
+		runs[m.run] = true
+	}
+	if !l.last.HasSum {
+		return fmt.Errorf("%w: its last change has no checksum, so nothing proves that", errLogShort)
+	}
+	var sum uint64
+	var count int
+	for _, from := range slices.Sorted(maps.Keys(runs)) {
+		sum, count = 0, 0
+		for member, m := range l.members {
+			if m.run >= from && !m.gone {
+				sum, count = (sum+wire.Hash(member, m.score))&wire.SumMask, count+1
+			}
+		}
+		if sum == l.last.Sum && count == l.last.Members {
+			maps.DeleteFunc(l.members, func(_ string, m place) bool { return m.run < from })
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: the %d changes that it has give %d members, and after change %d there were %d, or other scores (checksum %012x, want %012x)",
+		errLogShort, l.changes, count, l.last.Seq, l.last.Members, sum, l.last.Sum)
+}
+
+// add adds what members had in an earlier life, as if there had been no new beginning: the increments of this one change the earlier
+// scores.
+func (l *life) add(earlier *life) {
+	for member, was := range earlier.members {
+		now, known := l.members[member]
+		switch {
+		case was.gone:
+		case !known:
+			l.members[member] = place{run: l.last.Run, score: was.score}
+		case !now.absolute:
+			now.score += was.score
+			l.members[member] = now
+		}
+	}
+}
+
+// earlier describes the life as one that has ended.
+func (l *life) earlier() *ledger.Earlier {
+	return &ledger.Earlier{Run: l.last.Run, Changes: l.last.Seq, Members: l.last.Members, At: l.last.At}
+}
+
+// each calls fn for each member that is on the board, or, of a trimmed board, for each that was driven out, in the order of their bytes.
+func (l *life) each(trimmed bool, fn func(rankcache.Entry) error) error {
+	for _, member := range slices.Sorted(maps.Keys(l.members)) {
+		if m := l.members[member]; m.trimmed == trimmed && (trimmed || !m.gone) {
+			if err := fn(rankcache.Entry{Member: member, Score: m.score}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *life) Members(fn func(rankcache.Entry) error) error { return l.each(false, fn) }
+func (l *life) Trimmed(fn func(rankcache.Entry) error) error { return l.each(true, fn) }

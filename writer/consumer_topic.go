@@ -1,0 +1,120 @@
+package writer
+
+import (
+	"context"
+	"slices"
+
+	"rankcache/internal/kafka"
+	"rankcache/internal/tick"
+	"rankcache/writer/internal/rewind"
+)
+
+// An offset means a record of one topic. If that was deleted and made again, another record has the same offset, and Kafka tells
+// nobody who reads on. So each offset is committed with the id of the topic under which its record was read, and is compared with the
+// id of the present topic whenever partitions are assigned; meanwhile the id is asked once a second.
+
+// watchTopic asks which topic has the name, until ctx ends.
+func (c *consumer) watchTopic(ctx context.Context) {
+	for range tick.Every(ctx, lookEvery) {
+		if id, err := c.identify(ctx); err == nil && c.reads.Load() != nil && id != c.reading() {
+			c.replaced.Store(true)
+		}
+	}
+}
+
+// identify asks for the id of the topic.
+func (c *consumer) identify(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return c.client.TopicID(ctx, c.topic)
+}
+
+// reading returns the id of the topic that is read, "" while it is not known.
+func (c *consumer) reading() string {
+	if id := c.reads.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
+// lookAtTopic has all partitions read from where they are to be, if the topic seems to be another one.
+func (c *consumer) lookAtTopic() {
+	if !c.replaced.Swap(false) {
+		return
+	}
+	if c.round.number > 0 {
+		c.rewinds.tell(rewind.Cut{Round: c.round.number})
+		return
+	}
+	for _, p := range c.mine() {
+		c.given[p.Partition] = true
+	}
+}
+
+// readsOf notes the topic of a round of the machine.
+func (c *consumer) readsOf(topicID string) {
+	if was := (kafka.Note{Topic: c.reading()}); !was.Of(topicID) {
+		c.tellReplaced(numbers(c.mine()))
+	}
+	c.reads.Store(&topicID)
+}
+
+// goOn has the partitions that were given read from where they are to be, and reports success.
+func (c *consumer) goOn() bool {
+	if len(c.given) == 0 {
+		return true
+	}
+	return c.goTo(slices.DeleteFunc(c.mine(), func(p kafka.TopicPartition) bool { return !c.given[p.Partition] }))
+}
+
+// goTo has partitions read on from where the group has come in the present topic, and reports success.
+func (c *consumer) goTo(of []kafka.TopicPartition) bool {
+	if len(of) == 0 {
+		return true
+	}
+	id, err := c.identify(context.Background())
+	committed, err := c.committed(of, err)
+	var replaced []int32
+	for p, at := range committed {
+		if err != nil {
+			break
+		}
+		var other bool
+		if at.Offset, other = c.place(&at, id); other {
+			replaced = append(replaced, p)
+		}
+		c.unnoted[p] = at.Offset >= 0 && kafka.NoteOf(at).Topic == "" || other
+		err = c.seekTo(p, at.Offset)
+	}
+	if !c.sought(err) {
+		return false
+	}
+	c.tellReplaced(replaced)
+	clear(c.given)
+	c.reads.Store(&id)
+	return true
+}
+
+// place returns from where a partition of a topic is read whose group has come to an offset, and whether what was read before
+// is another topic.
+func (c *consumer) place(at *kafka.TopicPartition, id string) (offset kafka.Offset, other bool) {
+	note, was := kafka.NoteOf(*at), kafka.Note{Topic: c.reading()}
+	isCommitted, isNew := at.Offset >= 0, note.Topic != "" && note.Topic == id
+	switch {
+	case isCommitted && (isNew || note.Of(id) && was.Of(id)):
+		return at.Offset, false
+	case isCommitted:
+		return kafka.OffsetBeginning, true
+	}
+	return kafka.OffsetBeginning, !was.Of(id)
+}
+
+// tellReplaced counts and logs that partitions are of another topic than what was read of them.
+func (c *consumer) tellReplaced(partitions []int32) {
+	if len(partitions) == 0 {
+		return
+	}
+	c.rewinds.metrics.replaced.Add(float64(len(partitions)))
+	c.log.Error("the command topic was deleted and made again: commands of the former one that were not read are lost, the new one is read from its beginning",
+		"topic", c.topic, "partitions", partitions, "was", c.reading())
+}
