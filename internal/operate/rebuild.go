@@ -167,10 +167,10 @@ type rebuiltBoard struct {
 	Board    rankcache.BoardID   `json:"board"`
 	Result   string              `json:"result"` // rebuilt; of a dry run same or differs; expired; failed
 	Error    string              `json:"error,omitempty"`
-	Redis    string              `json:"redis_state"` // before
+	Redis    string              `json:"redis_state"`            // before
 	Ledger   string              `json:"ledger_state,omitempty"` // of what it is written from
-	State    string              `json:"state,omitempty"` // after
-	Members  int                 `json:"members"`         // of the ledger, or the log
+	State    string              `json:"state,omitempty"`        // after
+	Members  int                 `json:"members"`                // of the ledger, or the log
 	InRedis  *int                `json:"redis_members,omitempty"`
 	Differ   *int                `json:"members_that_differ,omitempty"`
 	List     []ledger.Difference `json:"differences,omitempty"` // the first of them, by member

@@ -17,9 +17,9 @@ type logged struct {
 	since   int64 // order ids of changes from this time on are kept, in Unix milliseconds
 	runs    outline
 	now     *life
-	before  *life // the life before; nil: there is none
+	before  *life                  // the life before; nil: there is none
 	orders  map[string]wire.Update // by order id: the latest, as repeats are published again
-	strange bool // changes of a run that was not there at first
+	strange bool                   // changes of a run that was not there at first
 }
 
 // fold reads a board's topic twice: to find out its runs, and to fold its changes. The caller closes the answer.

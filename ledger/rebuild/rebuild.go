@@ -6,6 +6,9 @@
 // order ids that came meanwhile, and puts all of it in the board's place in one script. Until
 // then the board is as it was. [Rebuilder.Compare] (compare.go) only looks. With [Options].Updates the topic of the board's
 // updates (topic.go) takes the ledger's place: it is folded (history.go, logged.go), and proves itself by checksums.
+//
+// A [Mender] (mend.go) finds masters that may have lost boards (damaged.go), and makes each whole (mending.go): those
+// of the ledger's boards that it lacks (known.go) are rebuilt, with pauses where nobody waits (pace.go).
 package rebuild
 
 import (
