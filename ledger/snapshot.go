@@ -190,18 +190,3 @@ func (s snapshots) known(ctx context.Context, compared string, board rankcache.B
 	})
 	return found, err
 }
-
-// BoardsOf returns the names of up to n boards of a class that follow one, in the order of
-// their bytes.
-func (s snapshots) BoardsOf(ctx context.Context, class string, after rankcache.BoardID, n int) (boards []rankcache.BoardID, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT DISTINCT board FROM rank_board WHERE class = ").arg(class).add(" AND board > ").arg(string(after)).add(" ORDER BY board LIMIT ").arg(n)
-		return q.each(t, func(row *sql.Rows) error {
-			var b string
-			err := row.Scan(&b)
-			boards = append(boards, rankcache.BoardID(b))
-			return err
-		})
-	})
-	return boards, err
-}

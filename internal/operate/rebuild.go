@@ -197,7 +197,7 @@ const boardsOfClass = 1000
 
 func (r *rebuildReport) addClass(ctx context.Context, store *ledger.Store, class string) error {
 	for after := rankcache.BoardID(""); ; {
-		boards, err := store.BoardsOf(ctx, class, after, boardsOfClass)
+		boards, err := store.Boards(ctx, class, after, boardsOfClass)
 		if err != nil || len(boards) == 0 {
 			return err
 		}

@@ -116,7 +116,7 @@ func (r *ledgerReport) check(ctx context.Context, store *ledger.Store, board str
 		return r.prove(ctx, store, id)
 	}
 	for after := rankcache.BoardID(""); ; {
-		boards, err := store.Boards(ctx, after, boardsAtOnce)
+		boards, err := store.Boards(ctx, "", after, boardsAtOnce)
 		if err != nil || len(boards) == 0 {
 			return err
 		}
