@@ -38,8 +38,8 @@
 // named then, and once closed is settled. The walker (walk.go) compares open boards row by row,
 // the auditor (foreign.go) those without seqs. A part that finds a board wrong reports a
 // fault (fault.go): the board is closed at once, and its gate fills it again, alone. The
-// saver (saver.go) writes open boards to files, from which the next process starts
-// (fill.go).
+// saver (saver.go) writes open boards to files, from which the next process starts, and a keeper's to the
+// fleet's snapshots: a board begins with the newer one (restore.go).
 //
 // # Ownership
 //

@@ -18,6 +18,11 @@
 // compared with a limit before it is used. The error wraps the reason (format.go); a
 // damaged file is renamed to end in .bad, for inspection.
 //
+// # Snapshots of the fleet
+//
+// [Shared] (shared.go) keeps the same files in a folder or bucket for many processes: a keeper
+// saves them, sidecars read those that are newer than their own.
+//
 // # The format
 //
 // Version 1; integers are little-endian, those in bodies are varints.
