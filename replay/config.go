@@ -57,6 +57,9 @@ type Config struct {
 	// how often the totals of all boards are read from Redis, in one round trip: an
 	// answer's age reaches TotalsEvery. Both vary by a tenth.
 	PollEvery, TotalsEvery time.Duration
+	// States is where a keeper publishes what it has read of all boards; nil: nowhere. While it does, open boards with
+	// seqs are compared with that, and no rows are.
+	States States
 	// AuditEvery is how often each open board without seqs is compared with Redis, give
 	// or take a tenth; negative for never.
 	AuditEvery time.Duration

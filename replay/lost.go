@@ -90,7 +90,7 @@ func (t *totalsPoller) tell(ctx context.Context, missing []probe, looks []readin
 		switch lost := names[i] != "" && names[i] != f.known.history && time.Since(f.replica.board.CurrentAt()) < t.maxStale; {
 		case !lost:
 			f.lost.Store(false)
-			t.learn(&missing[i], looks[i])
+			t.judge(&missing[i], looks[i])
 		case !f.lost.Swap(true):
 			t.log.Error("redis has lost a board: it is kept as it was", "board", f.id, "members", missing[i].before.Members, "until_age", t.maxStale)
 		}

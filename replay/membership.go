@@ -19,6 +19,7 @@ import (
 // is made; each part's type documents its owner and its lock.
 type feed struct {
 	id      rankcache.BoardID
+	key     uint64    // in a keeper's states
 	log     rooms.Log // where its updates are
 	replica *replica
 	sources sources
@@ -42,7 +43,7 @@ type feed struct {
 
 // newFeed returns a feed; held are the bytes that wait on all boards.
 func newFeed(id rankcache.BoardID, log rooms.Log, boards Boards, held *atomic.Int64, m *metrics, now time.Time) *feed {
-	f := &feed{id: id, log: log, audit: newAuditStats(id, m)}
+	f := &feed{id: id, key: wire.StateKey(string(id)), log: log, audit: newAuditStats(id, m)}
 	f.replica = newReplica(f, boards, held)
 	f.status.set(rankcache.StateWaiting, "just named", now)
 	return f

@@ -25,6 +25,9 @@ type metrics struct {
 	differences *prometheus.CounterVec // by kind, a fixed few
 	// Of proof:
 	sumWrong, foreignHistory prometheus.Counter
+	// Of a keeper's states:
+	doubts   *prometheus.CounterVec // by result
+	readings *prometheus.CounterVec // by source
 }
 
 func newMetrics() *metrics {
@@ -47,6 +50,8 @@ func newMetrics() *metrics {
 		compared:       counter("audit_members_total", "Members compared with Redis."),
 		differences:    by("kind", "audit_differences_total", "Differences found between boards and Redis, by kind."),
 		sumWrong:       counter("origin_sum_wrong_total", "Boards whose checksum in Redis is not that of their members: a score was changed past the writer."),
+		readings:       by("source", "replay_readings_total", "States of boards that open boards were compared with, by who has read them from Redis: this process (redis) or a keeper."),
+		doubts:         by("result", "replay_states_doubts_total", "Boards of which a keeper told something else than what was here, by what Redis had then: different, or equal to this process's."),
 		foreignHistory: counter("replay_foreign_history_total", "Open boards that refuted an update of a history that Redis does not have, and stayed as they were."),
 	}
 	m.visible = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_replay_visible_seconds",
@@ -64,6 +69,12 @@ func (m *metrics) presetLabels() {
 	for _, kind := range voidKinds {
 		m.voidFiles.WithLabelValues(kind)
 	}
+	for _, result := range []string{resultDifferent, resultEqual} {
+		m.doubts.WithLabelValues(result)
+	}
+	for _, source := range []string{sourceRedis, sourceKeeper} {
+		m.readings.WithLabelValues(source)
+	}
 	for _, reason := range skipReasons {
 		m.skipped.WithLabelValues(reason)
 	}
@@ -71,7 +82,7 @@ func (m *metrics) presetLabels() {
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
 	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.voidFiles, m.visible, m.kafkaErrors, m.redisErrors,
-		m.checks, m.compared, m.differences, m.sumWrong, m.foreignHistory} {
+		m.checks, m.compared, m.differences, m.doubts, m.readings, m.sumWrong, m.foreignHistory} {
 		err = errors.Join(err, reg.Register(c))
 	}
 	return err

@@ -83,6 +83,7 @@ type modelRedis struct {
 	server    int
 	down      bool
 	slow      time.Duration // of each request
+	slack     time.Duration // by how much later faults may be noticed, because keepers may be away
 	handmade  bool          // something was changed by hand
 	pieces    int           // of a scan
 	slowAdopt bool
@@ -121,7 +122,7 @@ func (r *modelRedis) breaks(within time.Duration) {
 
 func (r *modelRedis) relax(within time.Duration) {
 	r.brokeAt = time.Now()
-	if at := time.Now().Add(within); at.After(r.strictAt) {
+	if at := time.Now().Add(within + r.slack); at.After(r.strictAt) {
 		r.strictAt = at
 	}
 }
@@ -147,7 +148,7 @@ func (r *modelRedis) check(state rankcache.State, text string, current time.Time
 	if shown := (modelShown{modelMoment{state.Run, state.Seq}, text}); r.shown != shown {
 		r.shown, r.shownAt = shown, time.Now()
 	}
-	if time.Since(r.shownAt) < modelLoss {
+	if time.Since(r.shownAt) < modelLoss+r.slack {
 		return nil
 	}
 	return fmt.Errorf("read %v with %s, which is not of the history that Redis has: %v with %s", state, text, r.now.state, r.now.text)
@@ -311,7 +312,7 @@ func (r *modelRedis) answer(down bool, slow time.Duration) {
 	case r.handmade:
 		within = modelWalk
 	}
-	r.strictAt = time.Now().Add(within)
+	r.strictAt = time.Now().Add(within + r.slack)
 }
 
 // request does something at one moment during a request.

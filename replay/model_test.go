@@ -83,6 +83,7 @@ type modelEnv struct {
 	until      map[string]time.Time // when what goes on ends, by name
 	noWalk     bool                 // what the walk would find soon is left to checksums
 	workAt     time.Time
+	keepers    *modelKeepers // nil: there are none
 
 	side *modelSidecar
 }
@@ -102,6 +103,10 @@ func runHistory(t *testing.T, seed uint64) {
 	}
 	w.redis.pieces, w.redis.slowAdopt = 1+w.rng.IntN(4), w.rng.IntN(4) == 0
 	w.redis.durable = w.random(5).IntN(2) == 0
+	if w.random(6).IntN(3) == 0 {
+		w.keepers = newModelKeepers(w, true)
+		defer w.keepers.stop()
+	}
 	kind := w.random(4)
 	if w.kafka.shared = kind.IntN(3) == 0; w.kafka.shared {
 		w.partitions = []int{1, 2, 4, 16}[kind.IntN(4)]
@@ -188,9 +193,15 @@ func (w *modelEnv) start() {
 	if w.files != nil {
 		cfg.Files = w.files
 	}
+	if w.keepers != nil {
+		cfg.States = w.keepers
+	}
 	r, err := New(cfg, boards, w.redis, w.log, nil)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if r.walks.Store(true); w.keepers != nil {
+		r.keeper.older = w.keepers.older
 	}
 	r.Follow([]rankcache.BoardID{modelBoardID})
 	queue := newBatches()
@@ -332,7 +343,7 @@ func (w *modelEnv) lookAtFaults(now time.Time) {
 	b := w.side.boards.board
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now.Sub(b.CurrentAt()) > modelLoss {
+	if now.Sub(b.CurrentAt()) > modelLoss+w.redis.slack {
 		b.changedAt, b.wrongAt = now, now // the log is behind, so that nothing can be compared
 	}
 	if b.wrongFor != "" {
@@ -341,7 +352,7 @@ func (w *modelEnv) lookAtFaults(now time.Time) {
 	if !answers || !w.feed().replica.readable.Load() {
 		return
 	}
-	if b.wrong != "" && now.Sub(b.wrongAt) > modelLoss {
+	if b.wrong != "" && now.Sub(b.wrongAt) > modelLoss+w.redis.slack {
 		w.fail("member %s was changed wrongly, and that is not found after %v", b.wrong, now.Sub(b.wrongAt))
 	}
 	if b.changed != "" && now.Sub(b.changedAt) > modelWalk {

@@ -180,6 +180,13 @@ func (r *replica) drop() {
 	r.stale.Store(false)
 }
 
+// sound returns whether nothing was found wrong since the epoch.
+func (r *replica) sound(epoch int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.soundLocked(epoch)
+}
+
 func (r *replica) currentEpoch() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,6 +33,8 @@ type Runner struct {
 	// backlog is how many records the logs held when their reading began.
 	backlog atomic.Int64
 	held    atomic.Int64 // bytes of updates that wait on all boards
+	keeper  *keeperStates
+	walks   atomic.Bool // rows are compared, whatever a keeper does
 
 	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
 }
@@ -48,7 +50,7 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.TotalSource)
 		cfg.Files, cfg.Snapshots = nil, nil
 	}
-	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal()}
+	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal(), keeper: &keeperStates{from: cfg.States, older: 2}}
 	r.members = newMembership(&r.feeds)
 	r.filler = newFiller(r)
 	if reg != nil {
@@ -112,6 +114,17 @@ func (r *Runner) Save(ctx context.Context, to Files, every time.Duration) error 
 	return newSaver(r, to, every).run(ctx)
 }
 
+// Walk has rows compared until ctx is done though a keeper publishes states: it is the keeper's.
+func (r *Runner) Walk(ctx context.Context) error {
+	r.walks.Store(true)
+	defer r.walks.Store(false)
+	<-ctx.Done()
+	return nil
+}
+
+// compares returns whether rows are compared with Redis here.
+func (r *Runner) compares() bool { return r.walks.Load() || !r.keeper.expected(time.Now()) }
+
 // keepMembership starts and drops boards as Follow names them. Gates run in the
 // group.
 func (r *Runner) keepMembership(ctx context.Context, group *errgroup.Group) error {
@@ -172,15 +185,17 @@ func (s signal) wake() {
 	}
 }
 
-// wait returns after d, at a wake-up or at the end of ctx.
-func (s signal) wait(ctx context.Context, d time.Duration) {
+// wait returns after d, at a wake-up or at the end of ctx. woken tells of a wake-up.
+func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-s:
+		return true
 	case <-timer.C:
 	}
+	return false
 }
 
 // sleep waits for d or the end of ctx.

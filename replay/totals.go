@@ -27,6 +27,9 @@ type totalsPoller struct {
 
 	crowded bool // there are many boards: those at rest are read more rarely
 	again   bool // a second look is due
+
+	keeper    *keeperStates
+	selfCheck time.Duration
 }
 
 const (
@@ -39,7 +42,8 @@ const (
 
 func newTotalsPoller(r *Runner) *totalsPoller {
 	return &totalsPoller{origin: r.origin, total: r.cfg.TotalSource, every: r.cfg.TotalsEvery, feeds: &r.feeds, wake: r.totalsWake,
-		maxStale: r.cfg.MaxStale, metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery}}
+		maxStale: r.cfg.MaxStale, metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery},
+		keeper: r.keeper, selfCheck: jitter(selfCheck)}
 }
 
 func (t *totalsPoller) run(ctx context.Context) error {
@@ -50,7 +54,7 @@ func (t *totalsPoller) run(ctx context.Context) error {
 		if t.again {
 			pause /= secondLook
 		}
-		t.wake.wait(ctx, pause)
+		t.listen(ctx, pause)
 	}
 	return nil
 }
@@ -67,27 +71,32 @@ type probe struct {
 	run    uint64
 }
 
+// poll reads the boards that are due from Redis.
 func (t *totalsPoller) poll(ctx context.Context) {
 	var all []probe
-	var ids []rankcache.BoardID
 	at, feeds := time.Now(), t.feeds.current()
 	t.crowded = len(feeds) > manyBoards
-	for id, f := range feeds {
+	for _, f := range feeds {
 		if f.rests(at) {
 			continue
 		}
 		if latest, _ := f.sources.totals(); at.Before(f.rest.due) && !latest.requested.IsZero() {
 			continue
 		}
-		// Held updates are not counted: a late update of a lost history proves nothing.
-		all = append(all, probe{f, f.replica.currentEpoch(), f.replica.board.Progress(), f.replica.board.State().Run})
-		ids = append(ids, id)
+		all = append(all, newProbe(f))
 	}
+	t.ask(ctx, all)
+}
+
+// ask reads boards from Redis.
+func (t *totalsPoller) ask(ctx context.Context, all []probe) {
 	if len(all) == 0 {
 		return
 	}
+	ids := idsOf(all)
+	t.metrics.readings.WithLabelValues(sourceRedis).Add(float64(len(all)))
 	histories := t.histories(ctx, all, ids)
-	at = time.Now()
+	at := time.Now()
 	stamps, err := t.origin.Stamps(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		t.failed(err, all)
@@ -99,6 +108,7 @@ func (t *totalsPoller) poll(ctx context.Context) {
 			continue
 		}
 		all[i].feed.replica.board.SetPrimed(stamps[i].Primed, stamps[i].State)
+		all[i].feed.rest.asked = at
 		r := readingOf(&stamps[i], at)
 		if f := all[i].feed; f.replica.settled() {
 			f.lookAgain(r, all[i].epoch)
@@ -135,7 +145,7 @@ func (t *totalsPoller) there(p *probe, r reading) {
 			f.begunAgain.Store(0)
 		}
 	}
-	t.learn(p, r)
+	t.judge(p, r)
 }
 
 func (t *totalsPoller) failed(err error, all []probe) {
@@ -146,16 +156,28 @@ func (t *totalsPoller) failed(err error, all []probe) {
 	t.errLog.Do(func() { t.log.Warn("totals of Redis are not known", "err", err) })
 }
 
-// learn gives a board the total of Redis, checks that an open one keeps up and is
-// equal, and marks it as current if it is.
-func (t *totalsPoller) learn(p *probe, r reading) {
+// judge gives a board what was read from Redis, and reports a fault that it shows.
+func (t *totalsPoller) judge(p *probe, r reading) {
 	f := p.feed
 	f.rest.look(&f.lag, r, t.every, t.crowded)
+	if why := t.learn(p, r); why != nil {
+		f.replica.report(p.epoch, *why)
+		return
+	}
+	if f.lag.odd == "" && f.replica.readable.Load() && t.keeper.expected(r.requested) {
+		f.rest.due = r.requested.Add(jitter(ownReadings))
+	}
+}
+
+// learn gives a board a reading of Redis, checks that an open one keeps up and is
+// equal, and marks it as current if it is. It returns what is wrong.
+func (t *totalsPoller) learn(p *probe, r reading) *fault {
+	f := p.feed
 	f.measure(r.requested)
 	f.replica.follow(r, p.epoch)
 	if !f.replica.learn(r, p.epoch) || !f.replica.readable.Load() {
 		f.lag = lagWatch{}
-		return
+		return nil
 	}
 	if f.lag.epoch != p.epoch {
 		f.lag = lagWatch{epoch: p.epoch}
@@ -173,8 +195,7 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 		why = f.lag.checkState(r, p.run, f.replica.board, f.sources.proved)
 	}
 	if why != nil {
-		f.replica.report(p.epoch, *why)
-		return
+		return why
 	}
 	if r.HasSum && !f.replica.board.State().HasSum {
 		f.replica.wake.wake() // its gate can prove it now
@@ -192,6 +213,7 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 	default:
 		f.replica.awaited.CompareAndSwap(nil, &r) // the dispatcher will see it reached
 	}
+	return nil
 }
 
 // maxLag is how long an open board may lack an update that Redis has.
@@ -311,11 +333,12 @@ type rest struct {
 	latest rankcache.State
 	due    time.Time
 	pause  time.Duration
+	asked  time.Time // when it was read from Redis last
 }
 
 func (p *rest) look(w *lagWatch, r reading, every time.Duration, crowded bool) {
 	if !crowded || r.State != p.latest || w.behind.Seq != 0 || w.odd != "" {
-		*p = rest{latest: r.State}
+		*p = rest{latest: r.State, asked: p.asked}
 		return
 	}
 	p.pause = max(0, min(p.pause+every/4, maxRest-every))

@@ -157,10 +157,14 @@ func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>",
 
 // StatesKey returns the key of the states of all super-hot boards of a Redis instance, as its keeper publishes
 // them ([States]).
-func (n Names) StatesKey(instance string) string { return fill(n.States, "<instance>", instance) + statesValue }
+func (n Names) StatesKey(instance string) string {
+	return fill(n.States, "<instance>", instance) + statesValue
+}
 
 // KeeperKey returns the key of the lease of the keeper that works for an instance.
-func (n Names) KeeperKey(instance string) string { return fill(n.States, "<instance>", instance) + keeperLease }
+func (n Names) KeeperKey(instance string) string {
+	return fill(n.States, "<instance>", instance) + keeperLease
+}
 
 const statesValue, keeperLease = ":value", ":lease"
 
