@@ -29,7 +29,7 @@ var (
 	// peers import the ground floor and the leaves. A package below one also
 	// imports its own parents and what is below the folder's internal, never another peer.
 	peers = []string{"rankcache/localboard", "rankcache/replay", "rankcache/hotkey", "rankcache/profile", "rankcache/origin",
-		"rankcache/writer", "rankcache/controller", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar", "rankcache/compat",
+		"rankcache/writer", "rankcache/controller", "rankcache/keeper", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar", "rankcache/compat",
 		"rankcache/internal/roomsync", "rankcache/internal/doctor", "rankcache/internal/plan", "rankcache/internal/tracing"}
 
 	// command are the rooms of the command, which import everything above but testkit's and the lab's, and of each other

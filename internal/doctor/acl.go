@@ -52,8 +52,8 @@ func (r Redis) needs(role string) []permission {
 		}
 		list = append(list, none("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
 		if role == "keep" {
-			lease := r.Names.KeeperKey("doctor")
-			list = append(list, read("GET", lease), none("SET", lease, "x", "XX"), read("EVALSHA", noScript, 1, lease), none("EVAL", "return 0", 1, lease),
+			lease, states := r.Names.KeeperKey("doctor"), r.Names.StatesKey("doctor")
+			list = append(list, read("GETRANGE", states, 0, 1), none("SET", states, "x", "XX"), read("EVALSHA", noScript, 1, states), read("GET", lease), none("SET", lease, "x", "XX"), read("EVALSHA", noScript, 1, lease), none("EVAL", "return 0", 1, lease),
 				read("PTTL", lease), none("PEXPIRE", lease, 1), none("DEL", lease))
 		}
 		return list

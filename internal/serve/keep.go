@@ -17,7 +17,9 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/internal/lease"
 	"rankcache/internal/metric"
+	"rankcache/keeper"
 	"rankcache/replay"
+	"rankcache/rooms"
 	"rankcache/sidecar/adminapi"
 )
 
@@ -31,7 +33,8 @@ const (
 // KeepOptions are the settings of rankcache keep: those of a sidecar that a keeper has, too.
 type KeepOptions struct {
 	Options
-	id string
+	id          string
+	statesEvery time.Duration
 }
 
 // NewKeepCommand returns rankcache keep.
@@ -40,9 +43,10 @@ func NewKeepCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keep",
 		Short: "Do once for the fleet what each sidecar else does for itself",
-		Long: `Hold every super-hot board, as a sidecar does, without a port for apps. A lease in Redis
-elects one keeper however many run: two are enough for any fleet. Without one, or when all are
-gone, each sidecar looks after itself.`,
+		Long: `Look at the Redis of a whole fleet: read the states of all super-hot boards and publish them in
+Redis as one value, which sidecars read instead, and compare the rows of these boards, of which a
+keeper holds copies as a sidecar does, without a port for apps. A lease elects one keeper however
+many run: two are enough. Without one, or when all are gone, each sidecar looks after itself.`,
 		Example: `  rankcache keep --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   curl 127.0.0.1:8979/status`,
 		Args: cli.NoArgs,
@@ -64,6 +68,8 @@ func (o *KeepOptions) Register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "be ready without a board that does not open after this, plus 50 µs for each update")
 	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "most memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit; less where the rest of the process needs it")
 	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")
+	flags.DurationVar(&o.statesEvery, "states-every", keeper.DefaultEvery, "how often the states of all super-hot boards are read and published; an answer's age reaches three times this")
+	flags.IntVar(&o.auditRows, "audit-rows", replay.DefaultAuditRows, "`rows` a second, of all super-hot boards together, that are compared with Redis to find scores changed by hand; 0: none")
 	cli.Group(flags, "Keeper")
 }
 
@@ -100,7 +106,7 @@ func NewKeeper(args []string, log *slog.Logger) (*Keeper, error) {
 // newKeeper builds every part and opens the listener. It starts nothing.
 func newKeeper(o *KeepOptions, log *slog.Logger) (*Keeper, error) {
 	k := &Keeper{Sidecar: newParts(&o.Options, log), errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second}}
-	for _, build := range []func() error{k.buildBoards, k.buildOrigin, k.buildReplay, k.buildAdmission, k.buildRooms, k.buildTasks, k.listen} {
+	for _, build := range []func() error{k.buildBoards, k.buildOrigin, k.buildReplay, k.buildAdmission, k.buildRooms, func() error { return k.buildTasks(o) }, k.listen} {
 		if err := build(); err != nil {
 			k.close()
 			return nil, err
@@ -114,12 +120,22 @@ func newKeeper(o *KeepOptions, log *slog.Logger) (*Keeper, error) {
 }
 
 // buildTasks builds what the elected keeper does. Further tasks are added here.
-func (k *Keeper) buildTasks() error {
+func (k *Keeper) buildTasks(o *KeepOptions) error {
+	publisher, err := keeper.New(k.states(), k.origin, k.superHot, o.statesEvery, k.log, k.Registry)
+	if err != nil {
+		return cli.Usagef("--states-every: %w", err)
+	}
 	k.elected = metric.New(k.Registry, "keeper_").Gauge("elected", "1 while this keeper works for the fleet.")
+	k.tasks = []runnable{publisher, runFunc(k.runner.Walk)}
 	if to := k.snapshots; to != nil {
 		k.tasks = append(k.tasks, runFunc(func(ctx context.Context) error { return k.runner.Save(ctx, to, k.options.snapshots.every) }))
 	}
 	return nil
+}
+
+// superHot returns all super-hot boards, also those that this keeper has no memory for.
+func (k *Keeper) superHot() []rankcache.BoardID {
+	return k.Rooms.Tiers().Boards(rooms.ModeSuperHot)
 }
 
 // Run keeps until ctx is done. The first part that fails ends the others.

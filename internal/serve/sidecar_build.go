@@ -15,6 +15,7 @@ import (
 	"rankcache/internal/cli"
 	"rankcache/internal/roomsync"
 	"rankcache/internal/tracing"
+	"rankcache/keeper"
 	"rankcache/ledger/reads"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -101,13 +102,19 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline,
-		Files: files, Snapshots: shared, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
+		States: s.states(), Files: files, Snapshots: shared, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
 	}, FilledBoards{s.Local, s.profiles, func() *rooms.File { return s.Rooms.File() }}, GateOrigin{s.origin}, s.log, s.Registry)
 	s.parts = append(s.parts, s.runner)
 	return err
+}
+
+// states returns where keepers publish the states of boards.
+func (s *Sidecar) states() *keeper.Value {
+	instance := s.options.poll.VerdictInstance()
+	return &keeper.Value{Redis: s.redis, Key: s.options.Names.StatesKey(instance), Instance: instance, Timeout: s.options.RedisTimeout}
 }
 
 // boardLog returns where the updates of a board are, as the rooms file in force has it.

@@ -1,0 +1,127 @@
+package keeper
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"rankcache"
+	"rankcache/internal/metric"
+	"rankcache/internal/tick"
+	"rankcache/wire"
+)
+
+// DefaultEvery is how often states are read.
+const DefaultEvery = 300 * time.Millisecond
+
+// boardsAnInterval is for how many boards the states are read and published in one interval: where there are more, it grows,
+// because each sidecar takes 31 B of each board each time.
+const boardsAnInterval = 1000
+
+// Origin reads the states of boards from Redis. A stamp without a time was not read.
+type Origin interface {
+	Stamps(context.Context, []rankcache.BoardID) ([]rankcache.Stamp, error)
+}
+
+// Publisher reads the states of all boards and publishes them. Two of them do no harm: what one has read is published
+// only if nothing else was since it began to read.
+type Publisher struct {
+	value   *Value
+	origin  Origin
+	boards  func() []rankcache.BoardID
+	every   time.Duration
+	log     *slog.Logger
+	errLog  rate.Sometimes
+	metrics *metrics
+	last    string // the serial that the value is known to have had
+}
+
+type metrics struct {
+	boards, serial      prometheus.Gauge
+	published, overtook prometheus.Counter
+	errors              prometheus.Counter
+}
+
+// New returns a publisher of the states of the boards that a function returns. It starts nothing.
+func New(value *Value, origin Origin, boards func() []rankcache.BoardID, every time.Duration, log *slog.Logger, reg prometheus.Registerer) (*Publisher, error) {
+	if every < 10*time.Millisecond || every > wire.MaxStatesEvery {
+		return nil, fmt.Errorf("states every %v: want 10ms to %v", every, wire.MaxStatesEvery)
+	}
+	set := metric.New(reg, "keeper_")
+	p := &Publisher{value: value, origin: origin, boards: boards, every: every, log: log, errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second}}
+	p.metrics = &metrics{
+		boards:    set.Gauge("states_boards", "Boards in the states that this keeper has published last."),
+		serial:    set.Gauge("states_published_timestamp_seconds", "When this keeper has published the states of boards last; 0: never."),
+		published: set.Counter("states_published_total", "How often this keeper has published the states of boards."),
+		overtook:  set.Counter("states_overtaken_total", "How often another keeper has published states while this one read them, so that these were dropped."),
+		errors:    set.Counter("states_errors_total", "How often Redis did not answer in full while states were read or published."),
+	}
+	return p, set.Err()
+}
+
+// Run publishes until ctx is done; it returns nil.
+func (p *Publisher) Run(ctx context.Context) error {
+	p.last = ""
+	for ctx.Err() == nil {
+		begun := time.Now()
+		boards := p.boards()
+		every := p.every * time.Duration(1+len(boards)/boardsAnInterval)
+		if err := p.publish(ctx, boards, min(every, wire.MaxStatesEvery)); err != nil && ctx.Err() == nil {
+			p.metrics.errors.Inc()
+			p.errLog.Do(func() { p.log.Warn("the states of boards are not published in full", "err", err) })
+		}
+		tick.Sleep(ctx, max(every-time.Since(begun), every/10))
+	}
+	return nil
+}
+
+// publish reads the states and publishes them, if the serial is still the one from before.
+func (p *Publisher) publish(ctx context.Context, boards []rankcache.BoardID, every time.Duration) (err error) {
+	before := p.last
+	if p.last = ""; before == "" {
+		if before, err = p.value.serial(ctx); err != nil {
+			return fmt.Errorf("read the serial of %s: %w", p.value.Key, err)
+		}
+	}
+	states, readErr := p.read(ctx, boards)
+	next := wire.AppendSerial(nil, nextSerial(before))
+	found, err := p.value.replace(ctx, before, wire.AppendStates(nil, p.value.Instance, nextSerial(before), every, states))
+	switch {
+	case err != nil:
+		return fmt.Errorf("publish states as %s: %w", p.value.Key, err)
+	case found != before:
+		p.last = found
+		p.metrics.overtook.Inc()
+		return readErr
+	}
+	p.last = string(next)
+	p.metrics.published.Inc()
+	p.metrics.boards.Set(float64(len(states)))
+	p.metrics.serial.SetToCurrentTime()
+	return readErr
+}
+
+// nextSerial returns the serial that follows. The first one of a key is the time in microseconds: above those that the key
+// has had before it was lost.
+func nextSerial(before string) uint64 {
+	if serial, ok := wire.ParseSerial(before); ok {
+		return serial + 1
+	}
+	return uint64(time.Now().UnixMicro())
+}
+
+// read returns the states of the boards that could be read.
+func (p *Publisher) read(ctx context.Context, boards []rankcache.BoardID) ([]wire.BoardState, error) {
+	stamps, err := p.origin.Stamps(ctx, boards)
+	states := make([]wire.BoardState, 0, len(stamps))
+	for i, s := range stamps {
+		if !s.At.IsZero() {
+			states = append(states, wire.BoardState{Board: wire.StateKey(string(boards[i])), State: s.State, Members: s.Members, Life: s.Life, Primed: s.Primed})
+		}
+	}
+	return states, err
+}

@@ -1,0 +1,60 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache/wire"
+)
+
+// Value is the states in Redis. Its methods may be called concurrently.
+type Value struct {
+	Redis    redis.UniversalClient
+	Key      string
+	Instance string
+	Timeout  time.Duration // of a request
+}
+
+// errNone reports that there is no value.
+var errNone = errors.New("no keeper has published states")
+
+// States returns the newest value. It reads no more than the longest value has: another program's may be of any length.
+func (v *Value) States(ctx context.Context) (wire.States, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	defer cancel()
+	text, err := v.Redis.GetRange(ctx, v.Key, 0, wire.MaxStatesLen).Result()
+	if err != nil {
+		return wire.States{}, fmt.Errorf("read the keeper's states %s: %w", v.Key, err)
+	}
+	if text == "" {
+		return wire.States{}, errNone
+	}
+	return wire.ParseStates(text, v.Instance)
+}
+
+// publishScript replaces the value if its serial is still that of ARGV[1], "" for none, and returns the serial that it found.
+var publishScript = redis.NewScript(fmt.Sprintf(`
+local serial = redis.call('GETRANGE', KEYS[1], %d, %d)
+if serial == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return serial`, wire.SerialRange1, wire.SerialRange2))
+
+// valueLives is for how long a value is kept that no keeper replaces.
+const valueLives = time.Minute
+
+// serial returns the serial of the value, "" if there is none.
+func (v *Value) serial(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	defer cancel()
+	return v.Redis.GetRange(ctx, v.Key, wire.SerialRange1, wire.SerialRange2).Result()
+}
+
+// replace publishes a value if the serial is still the one before, and returns the one that it found.
+func (v *Value) replace(ctx context.Context, before string, value []byte) (found string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	defer cancel()
+	return publishScript.Run(ctx, v.Redis, []string{v.Key}, before, value, valueLives.Milliseconds()).Text()
+}
