@@ -11,7 +11,7 @@ import (
 // helped, and a drain of nodes takes one after the other, but is never held up.
 func TestWritersAndPollersOutliveANode(t *testing.T) {
 	built := build(t, k8s+"/overlays/everything")
-	for _, name := range []string{"rankcache-writer", "rankcache-poller", "rankcache-controller", "rankcache-ledger"} {
+	for _, name := range []string{"rankcache-writer", "rankcache-poller", "rankcache-controller", "rankcache-keep", "rankcache-ledger"} {
 		w := deployment(t, built, name)
 		if w.Spec.Replicas < 2 {
 			t.Errorf("%s has %d replicas", name, w.Spec.Replicas)

@@ -342,7 +342,9 @@ func startAll(t *testing.T) map[string]*child {
 		}
 		return nil
 	})
-	return map[string]*child{"serve": s, "write": h.writer, "poll": poller, "controller": controller, "ledger": keeper, "reconcile": comparer}
+	looker := startListening(t, append([]string{"keep", "--health", "127.0.0.1:0", "--hot-instance", testkit.Name(t)}, h.common...)...)
+	looker.WaitReady(time.Minute)
+	return map[string]*child{"keep": looker, "serve": s, "write": h.writer, "poll": poller, "controller": controller, "ledger": keeper, "reconcile": comparer}
 }
 
 // manifestTexts returns every file of the manifests.

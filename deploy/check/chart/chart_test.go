@@ -175,7 +175,7 @@ func TestPodsHaveWhatTheOperatorAdds(t *testing.T) {
 	values["imagePullSecrets"] = []any{map[string]any{"name": "registry"}}
 	values["serviceAccountName"] = "shop"
 	env := []any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}}
-	for _, key := range []string{"writer", "controller", "poller", "ledger", "reconcile", "node"} {
+	for _, key := range []string{"writer", "controller", "keep", "poller", "ledger", "reconcile", "node"} {
 		values[key] = map[string]any{"enabled": true, "env": env, "nodeSelector": map[string]any{"disk": "fast"},
 			"tolerations": []any{map[string]any{"key": "spot"}}, "affinity": map[string]any{"podAffinity": map[string]any{}}}
 	}

@@ -25,6 +25,7 @@ var parts = []part{
 	{name: "sidecar", comment: "The container beside the app, which the app's own chart includes: see README.md"},
 	{name: "writer", comment: "Applies commands of the topic update_rank to Redis, and sends the updates", enabled: true, more: ofWriters},
 	{name: "controller", comment: "Ends boards of classes after their period, and deletes topics of boards that are gone", enabled: true},
+	{name: "keep", comment: "Reads Redis once for all sidecars: worth it from some ten pods on"},
 	{name: "poller", comment: "Asks the cloud for hot keys, once for all sidecars"},
 	{name: "ledger", comment: "Keeps every change of the classes with ledger: true in SQL; needs the Secret ledgerSecret"},
 	{name: "reconcile", comment: "Compares the ledger with your own books; needs the Secrets ledgerSecret and booksSecret"},
