@@ -60,7 +60,8 @@ func NewCommand() *cobra.Command {
 		Long: `Run everything in one process with nothing installed: a Kafka broker (kfake), a
 redis-server if one is found and miniredis if not, the writer, the sidecar, a
 profile service, and a synthetic evening. A class of boards changes its period
-meanwhile, shows trends, and its guard refuses a flood. At the end the local board is compared
+meanwhile, shows trends, and its guard refuses a flood. With a PostgreSQL on this machine
+a board of yesterday is answered from its final. At the end the local board is compared
 with Redis entry by entry; the exit code is 3 if they differ.`,
 		Example: `  rankcache-lab demo
   rankcache-lab demo --duration 30s --profile-faults
@@ -105,6 +106,7 @@ type demoRun struct {
 	client         *http.Client
 	sidecar        *serve.Sidecar
 	redisClient    redis.UniversalClient
+	race           race
 	begun          time.Time
 
 	mu   sync.Mutex // of stdout and said while the shows run
@@ -169,6 +171,9 @@ func (d *demoRun) evening(ctx context.Context) error {
 		return err
 	}
 	defer d.clean(context.WithoutCancel(ctx), e)
+	if err := d.pastRace(ctx); err != nil {
+		return fmt.Errorf("the ledger's database: %w", err)
+	}
 	parts, ctx := errgroup.WithContext(ctx)
 	live, stop := context.WithCancel(context.WithoutCancel(ctx)) // the parts outlive Ctrl-C for the check
 	if err := d.start(live, parts, e); err != nil {
@@ -252,7 +257,11 @@ func (d *demoRun) start(live context.Context, parts *errgroup.Group, e *evening)
 		return err
 	}
 	context.AfterFunc(live, func() { profiles.Close() })
-	if d.sidecar, err = serve.NewSidecar(d.serveArgs(url), d.parseRooms, d.log); err != nil {
+	more, err := d.raceArgs(file)
+	if err != nil {
+		return err
+	}
+	if d.sidecar, err = serve.NewSidecar(append(d.serveArgs(url), more...), d.parseRooms, d.log); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.stdout, "Now:    the sidecar starts and replays the log")
@@ -264,7 +273,7 @@ func (d *demoRun) start(live context.Context, parts *errgroup.Group, e *evening)
 	}
 	d.screen.Close()
 	fmt.Fprintf(d.stdout, "Ready:  %s is open after %.2f s\n", e.starBoard(), time.Since(begin).Seconds())
-	return nil
+	return d.tellRace(live)
 }
 
 func (d *demoRun) writeArgs() []string {

@@ -3,6 +3,7 @@ package demo
 import (
 	"bytes"
 	"context"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,6 +25,10 @@ func TestDemoEndsEqual(t *testing.T) {
 	var out, errs bytes.Buffer
 	err := cli.Run(t.Context(), NewCommand(), []string{"--members", "3000", "--duration", "3s", "--rate", "500",
 		"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--profile-faults"}, &out, &errs)
+	finals := regexp.MustCompile(`\n\* yesterday's race demo_tonight_race:\d{8}-\d+, .* from its final:  1\. .* 61\.500 s  2\. .* 61\.750 s  3\. .* 62\.000 s\n`)
+	if text := out.String(); !finals.MatchString(text) && (os.Getenv("RANKCACHE_REQUIRE_REAL") != "" || !strings.Contains(text, "no PostgreSQL is found")) {
+		t.Error("no final is shown")
+	}
 	if err != nil || !strings.Contains(out.String(), "Equal: 3000 entries") || !readsByRedisClient.MatchString(out.String()) || !watches.MatchString(out.String()) {
 		t.Errorf("%v\n%s\n%s", err, out.String(), errs.String())
 	}
