@@ -14,6 +14,9 @@ type Answer struct {
 	Form ScoreForm
 	// Incomplete tells that the board sums up several periods and does not have all of them yet.
 	Incomplete bool
+	// Beyond tells that members with scores of Range may be missing, as they are beyond the first n
+	// that the board keeps in the sorted set.
+	Beyond bool
 	// Kept is the same for all answers that show the same rows of the same state; nil: the
 	// rows were read for this query alone.
 	Kept *Kept
@@ -22,10 +25,7 @@ type Answer struct {
 	Entries []Entry
 	Ahead   Ahead // of the first row, if it was asked for
 	Matches int   // all rows within Range, if it was asked for
-	// Beyond tells that members with scores of Range may be missing, as they are beyond the first n
-	// that the board keeps in the sorted set.
-	Beyond bool
-	Own    []Own // of the query's members, in their order
+	Own     []Own // of the query's members, in their order
 	// Err is why the board could not be read. Nothing else is set then.
 	Err error
 }

@@ -63,6 +63,8 @@ type Query struct {
 	CopiesOnly bool // what no copy in this process has is not asked for: [ErrNotKept]
 	Uncounted  bool // the read does not make the board hot
 	RanksOnly  bool // a member without a rank needs no score
+
+	Rolling bool // the board sums up several periods. A sidecar's Reader sets it, by the board's class
 }
 
 // Bounded reports whether there is a bound.

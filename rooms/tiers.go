@@ -51,6 +51,7 @@ type setting struct {
 	mode    Mode
 	form    rankcache.ScoreForm
 	lingers bool // it has the mode only because it lingers
+	rolls   bool // it is a sum of others, and not whole before it is primed
 }
 
 // Resolve returns the tiers of the file. running holds the boards of those rooms
@@ -94,7 +95,7 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	}
 	t.linger(f.Rules)
 	for b, s := range t.boards {
-		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b), s.lingers}
+		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b), s.lingers, t.rolling.of(b) != nil}
 	}
 	return t
 }
@@ -120,23 +121,24 @@ func (t *Tiers) raise(b rankcache.BoardID, m Mode) {
 // Mode returns the greater of the modes of the board and of the room that the
 // caller names ("" for none). A nil Tiers returns ModeNone.
 func (t *Tiers) Mode(board rankcache.BoardID, room string) Mode {
-	m, _ := t.Of(board, room)
+	m, _, _ := t.Of(board, room)
 	return m
 }
 
-// Of returns the mode as [Tiers.Mode] does, and how the scores of the board are shown.
-func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, rankcache.ScoreForm) {
+// Of returns the mode as [Tiers.Mode] does, how the scores of the board are shown, and whether the board is a sum of
+// others, and not whole before it is primed.
+func (t *Tiers) Of(board rankcache.BoardID, room string) (mode Mode, form rankcache.ScoreForm, rolls bool) {
 	if t == nil {
-		return ModeNone, rankcache.ScoreNumber
+		return ModeNone, rankcache.ScoreNumber, false
 	}
 	s, known := t.boards[board]
 	if !known {
-		s = setting{mode: t.matching(board), form: t.formOf(board)}
+		s = setting{mode: t.matching(board), form: t.formOf(board), rolls: t.rolling.of(board) != nil}
 	}
 	if room != "" {
 		s.mode = max(s.mode, t.rooms[room])
 	}
-	return s.mode, s.form
+	return s.mode, s.form, s.rolls
 }
 
 // Trims reports whether the board is of a class that keeps its best members alone in the
@@ -178,9 +180,6 @@ func (t *Tiers) Ended(board rankcache.BoardID, now time.Time) (gone error, ended
 	}
 	return gone, p.State >= PeriodEnded
 }
-
-// Rolls reports whether the board is a sum of others, and not whole before it is primed.
-func (t *Tiers) Rolls(board rankcache.BoardID) bool { return t != nil && t.rolling.of(board) != nil }
 
 func (t *Tiers) formOf(b rankcache.BoardID) rankcache.ScoreForm {
 	if c := t.formed.of(b); c != nil {

@@ -46,7 +46,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	return &Reader{tiers: cfg.Tiers, check: cfg.CheckBoard, boards: cfg.Boards, hot: cfg.Hot, profiles: cfg.Profiles, flights: flights, waits: waits}, nil
 }
 
-// Read implements [rankcache.Reader]. It sets the queries' Form and Order. What Redis has to answer
+// Read implements [rankcache.Reader]. It sets the queries' Form, Order and Rolling. What Redis has to answer
 // of several queries is asked in one call.
 //
 // Beside the page of a hot board, and beside a plain page of Redis ([rankcache.Query.Plain]),
@@ -70,7 +70,7 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 		if qs[0].Range != nil {
 			r.lookBeyond(&qs[0], &as[0])
 		}
-		r.complete(qs, as)
+		complete(&qs[0], &as[0])
 		return
 	}
 	var rest []int // what Redis is asked for
@@ -93,14 +93,15 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 		}
 	}
 	scores.Wait()
-	r.complete(qs, as)
+	for i := range qs {
+		complete(&qs[i], &as[i])
+	}
 }
 
-// complete tells which of the answered boards don't have all that they sum up.
-func (r *Reader) complete(qs []rankcache.Query, as []rankcache.Answer) {
-	tiers := r.tiers()
-	for i := range qs {
-		as[i].Incomplete = !as[i].Primed && as[i].Err == nil && as[i].Source != rankcache.SourceFinal && tiers.Rolls(qs[i].Board) // no incomplete board has a final
+// complete tells whether the board does not have all that it sums up. One with a final has.
+func complete(q *rankcache.Query, a *rankcache.Answer) {
+	if q.Rolling {
+		a.Incomplete = !a.Primed && a.Err == nil && a.Source != rankcache.SourceFinal
 	}
 }
 
@@ -161,7 +162,7 @@ func (r *Reader) readCopy(ctx context.Context, qs []rankcache.Query, as []rankca
 	q, a := &qs[0], &as[0]
 	tiers := r.tiers()
 	var mode rooms.Mode
-	mode, q.Form = tiers.Of(q.Board, q.Room)
+	mode, q.Form, q.Rolling = tiers.Of(q.Board, q.Room)
 	q.Order = q.Form.Direction(q.Order)
 	bypassed := tiers.Bypassed(q.Board)
 	a.Fail(rankcache.ErrNotKept)
@@ -191,9 +192,11 @@ func (r *Reader) readCopy(ctx context.Context, qs []rankcache.Query, as []rankca
 			r.hot.Read(ctx, qs, as)
 		}
 	}
-	if _, lacks := r.flights.origins.finals.lacks(q, a); lacks {
-		a.Fail(rankcache.ErrNotKept)
-		return nil
+	if a.Members == 0 {
+		if _, lacks := r.flights.origins.finals.lacks(q, a); lacks {
+			a.Fail(rankcache.ErrNotKept)
+			return nil
+		}
 	}
 	return board
 }

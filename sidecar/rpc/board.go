@@ -78,7 +78,7 @@ func (s boardFinder) find(a *address) (found, *encode.Problem) {
 			return f, encode.BadArgument("room", err.Error())
 		}
 	}
-	_, form := s.reader.Tiers().Of(f.Board, f.Room)
+	_, form, _ := s.reader.Tiers().Of(f.Board, f.Room)
 	f.Order = form.Named(a.order)
 	return f, s.findBefore(a, &f)
 }
