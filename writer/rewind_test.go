@@ -55,7 +55,9 @@ func newDurable(t *testing.T, r *servers.Redis, kafkaAddr string) *durableFixtur
 classes:
   - {name: gift, board: "gift:{zone}", period: none, ops: [incr], durable: true}
   - {name: plain, board: "plain:{zone}", period: none, ops: [incr]}
-  - {name: laps, board: "laps:{zone}", period: none, order: asc, ops: [best], durable: true}` + guildClasses))
+  - {name: laps, board: "laps:{zone}", period: none, order: asc, ops: [best], durable: true}
+  - {name: day, board: "day:{zone}:{period}", period: day, ops: [incr], keep: 96h}
+  - {name: days, board: "days:{zone}:{period}", rolling: {of: day, last: 3}}` + guildClasses))
 	must(t, err)
 	d := &durableFixture{class: "gift", want: make(map[string]float64)}
 	d.at.moveTo(r)

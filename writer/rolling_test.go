@@ -16,6 +16,7 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/internal/kafka"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -401,4 +402,51 @@ func TestRollingOfWhatIsFed(t *testing.T) {
 	}
 	got := h.client.Keys(t.Context(), prefix+"*").Val()
 	equal(t, "boards", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
+}
+
+// A master dies with primes that its replica never got. They are in the log, so the new master gets them again, each once.
+func TestFailoverLosesPrimes(t *testing.T) {
+	t.Parallel()
+	master := testkit.StartRedis(t, servers.RedisOptions{})
+	replica := replicaOf(t, master)
+	d := newDurable(t, master, testkit.Kafka(t))
+	d.run(t)
+	b, err := d.opts.Tiers.File().Class("days").At(map[string]string{"zone": d.zone}, time.Now())
+	must(t, err)
+	next, err := b.Next()
+	must(t, err)
+	sent := make(map[string]float64)
+	send := func(from, to int) {
+		for n := from; n < to; n++ {
+			member := fmt.Sprint("p", n)
+			sent[member] = float64(n + 1)
+			d.produce(t, string(wire.Prime(next.ID, next.Period.Tag, testOf, member, sent[member], d.fixture.at)))
+		}
+	}
+	awaitSent := func() {
+		t.Helper()
+		testkit.Eventually(t, testTimeout, func() error {
+			got := make(map[string]float64)
+			for _, row := range d.client.ZRangeWithScores(t.Context(), string(next.ID), 0, -1).Val() {
+				got[row.Member.(string)] = row.Score
+			}
+			if known := d.client.HLen(t.Context(), d.opts.Names.OrdersKey(next.ID, wire.PrimeSet, 0)).Val() - 1; !maps.Equal(got, sent) || int(known) != len(sent) {
+				return fmt.Errorf("%d primes are known, the board is %v", known, got)
+			}
+			return nil
+		})
+	}
+	d.post(t, 30)
+	send(0, 20)
+	awaitSent()
+	d.cut(t, replica)
+	send(20, 40)
+	awaitSent()
+	must(t, master.Kill())
+	d.at.moveTo(replica)
+	d.awaitWhole(t)
+	awaitSent()
+	send(0, 40) // by another controller
+	d.awaitCommitted(t, 30+20+20+40)
+	awaitSent()
 }
