@@ -121,7 +121,7 @@ func newRollingWorld(t *testing.T, period time.Duration, last int, kills bool) *
 	w.must(err)
 	w.load = newRollingLoad(prefix, parsed)
 	w.args = []string{"--redis", "redis://" + w.redis.Addr(), "--kafka", kafka, "--rooms", file, "--topic-commands", name, "--topic-refused", name + "-refused",
-		"--topic-class-updates", name + "-class-", "--topic-ledger", name + "-ledger", "--topic-finals", name + "-finals", "--health", "127.0.0.1:0", "--redis-timeout", "1s"}
+		"--topic-class-updates", name + "-class-", "--topic-ledger", name + "-ledger", "--topic-finals", name + "-finals", "--health", "127.0.0.1:0", "--redis-timeout", "3s"}
 	for n := range w.writers {
 		w.startWriter(n)
 	}
