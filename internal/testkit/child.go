@@ -66,7 +66,7 @@ func (c *Child) read(stderr io.Reader) {
 }
 
 // listening are the messages, with the listeners' addresses, of a command that has started.
-var listening = []any{"serving", "writing", "polling", "controlling", "keeping the ledger", "reconciling"}
+var listening = []any{"serving", "writing", "polling", "controlling", "keeping", "keeping the ledger", "reconciling"}
 
 func (c *Child) note(line string) {
 	c.mu.Lock()
