@@ -35,8 +35,10 @@ var settings = map[string]string{
 	// A full queue otherwise pauses fetching for a second, which limits reading
 	// to the queue's 100,000 records a second.
 	"fetch.queue.backoff.ms": "10",
-	// The broker answers requests about topics after a fetch that waits.
-	"fetch.wait.max.ms":      "100",
+	// A fetch waits at the broker as long as there is nothing new, not longer. Requests about
+	// topics would wait behind it, and have a client of their own; a new partition does wait, as
+	// there is one fetch under way at each broker.
+	"fetch.wait.max.ms":      "500",
 	"fetch.error.backoff.ms": "100",
 	// Memory that Go's limit does not count. By default one fetch brings up to 50 MB,
 	// whatever the queue may hold: with 28 partitions 220 MiB were measured, with these
@@ -51,7 +53,7 @@ var settings = map[string]string{
 	"client.id":                  "rankcache",
 }
 
-// client wraps librdkafka's consumer and admin client. Nothing waits in librdkafka all the
+// client is two of librdkafka's: one that reads, and one that asks about topics. Nothing waits in librdkafka all the
 // time: a call of C keeps the processor of its goroutine until the Go runtime takes it away,
 // up to 10 ms later, and what is ready to run there waits as long. So polls don't wait, and
 // the log, which a goroutine of the wrapper waits for, is read only for who asks for it. poll,
@@ -59,6 +61,7 @@ var settings = map[string]string{
 // called by another.
 type client struct {
 	consumer *kafka.Consumer
+	asker    *kafka.Consumer // never has partitions
 	answered func(took time.Duration, err error)
 	login    login
 }
@@ -85,17 +88,30 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 		lines = kafka.LogTo(log)
 	}
 	c.login.user.Store(new(cfg.Kafka["sasl.username"]))
-	var err error
-	c.consumer, err = kafka.NewConsumer(lines, settings, kafka.Settings{"bootstrap.servers": cfg.Brokers}, cfg.Kafka)
-	return c, err
+	for _, made := range []**kafka.Consumer{&c.consumer, &c.asker} {
+		var err error
+		if *made, err = kafka.NewConsumer(lines, settings, kafka.Settings{"bootstrap.servers": cfg.Brokers}, cfg.Kafka); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c, nil
 }
 
 // close closes the client. No other call may be running.
-func (c *client) close() error { return c.consumer.Close() }
+func (c *client) close() (err error) {
+	for _, made := range []*kafka.Consumer{c.consumer, c.asker} {
+		if made != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}
+	return err
+}
 
 // poll stores in into the records that are there now. See [kafka.Consumer.Records].
 func (c *client) poll(into []kafka.Record) (n int, other kafka.Event) {
-	n, other = c.consumer.Records(into)
+	if n, other = c.consumer.Records(into); n == 0 && other == nil {
+		other = c.asker.Poll(0) // an error, if anything
+	}
 	if err, ok := other.(kafka.Error); ok {
 		c.login.note(err)
 	}
@@ -113,7 +129,7 @@ func (c *client) tell(ctx context.Context, begun time.Time, err *error) {
 // setLogin has new connections log in with another user name and password.
 func (c *client) setLogin(username, password string) error {
 	c.login.user.Store(&username)
-	return c.consumer.SetSaslCredentials(username, password)
+	return errors.Join(c.consumer.SetSaslCredentials(username, password), c.asker.SetSaslCredentials(username, password))
 }
 
 // assign starts reading partitions at their from.
@@ -139,7 +155,7 @@ func (c *client) describe(ctx context.Context, names []string) (infos []topicInf
 	defer c.tell(ctx, time.Now(), &err)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	topics, err := c.consumer.Describe(ctx, names...)
+	topics, err := c.asker.Describe(ctx, names...)
 	if err != nil {
 		return nil, fmt.Errorf("describe kafka topics: %w; check the brokers' addresses and that they run", err)
 	}
@@ -160,7 +176,7 @@ func (c *client) describe(ctx context.Context, names []string) (infos []topicInf
 // an answer, and returns one of the reasons.
 func (c *client) offsets(ctx context.Context, parts []*partition) (map[*partition]offsets, error) {
 	var lows, highs map[*partition]int64
-	var both errgroup.Group // requests sent together wait together for a fetch
+	var both errgroup.Group
 	both.Go(func() (err error) {
 		lows, err = c.listOffsets(ctx, parts, kafka.First)
 		return err
@@ -191,7 +207,7 @@ func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka
 	defer c.tell(ctx, time.Now(), &err)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	answer, err := c.consumer.ListOffsets(ctx, topicPartitions(parts), spec, kafka.ReadCommitted)
+	answer, err := c.asker.ListOffsets(ctx, topicPartitions(parts), spec, kafka.ReadCommitted)
 	if err != nil {
 		return nil, fmt.Errorf("list kafka offsets: %w", err)
 	}
