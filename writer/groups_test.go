@@ -15,7 +15,7 @@ import (
 
 // guildClasses have gifts that count for their member's guild, too, and for the member among those of the guild.
 const guildClasses = `
-  - {name: fans, board: "fans:{zone}", period: none, ops: [incr], ledger: true, feeds: [{class: guilds, by: guild}, {class: mates, dims: {guild: guild}}]}
+  - {name: fans, board: "fans:{zone}", period: none, ops: [incr], feeds: [{class: guilds, by: guild}, {class: mates, dims: {guild: guild}}]}
   - {name: guilds, board: "guilds:{zone}", period: none, ops: [incr]}
   - {name: mates, board: "mates:{zone}:{guild}", period: none, ops: [incr]}
 `
@@ -24,7 +24,7 @@ const guildClasses = `
 // The first board decides: the same order id for another guild, or for none, is a conflict, and changes no board.
 func TestGroups(t *testing.T) {
 	t.Parallel()
-	file, err := rooms.Parse([]byte("classes:" + guildClasses))
+	file, err := rooms.Parse([]byte("classes:" + strings.Replace(guildClasses, "feeds:", "ledger: true, feeds:", 1)))
 	must(t, err)
 	h := newFixture(t, testkit.Kfake(t).Addr(), func(o *Options) {
 		o.Tiers, o.Names.Ledger = tiers{all: rooms.ModeSuperHot, file: file}, testkit.Name(t)
