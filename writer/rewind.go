@@ -230,7 +230,12 @@ func (r *rewinder) look(ctx context.Context) {
 		}
 		var damaged []string
 		for _, m := range all {
-			if life, isDamaged, err := r.positions.life(ctx, m.name); err == nil && m.era != "" {
+			life, isDamaged, err := r.positions.life(ctx, m.name)
+			if err != nil {
+				r.metrics.limit.Do(func() {
+					r.log.Warn("what Redis has lost is not noticed: its positions are not read", "master", m.name, "err", err)
+				})
+			} else if m.era != "" {
 				e.Seen[m.name] = rewind.History{Era: m.era, Life: life}
 				if isDamaged {
 					damaged = append(damaged, string(m.name))

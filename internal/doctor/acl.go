@@ -61,7 +61,7 @@ func (r Redis) needs(role string) []permission {
 		list := []permission{read("GET", meta), read("HGET", orders, "1"), read("HEXISTS", orders, ""), read("HLEN", orders), read("ZSCORE", board, "m"),
 			read("ZCARD", board), read("ZRANGE", board, 0, 0), read("PTTL", board), read("HSCAN", r.Names.Readopt, 0), read("HGET", r.Names.Readopt, "b"),
 			read("EVALSHA", noScript, 1, board), read("TIME"), read("INFO", "replication"), read("GET", adopter), // INFO: which server's history a durable board is of
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("HGETALL", r.Names.AppliedKey("0")), write("HSET", r.Names.AppliedKey("0"), "life", "x"),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("HGETALL", r.Names.AppliedKey("0")), read("HMGET", r.Names.AppliedKey("0"), "life"), write("HSET", r.Names.AppliedKey("0"), "life", "x"),
 			write("HSETNX", r.Names.AppliedKey("0"), "damaged", 1), write("SADD", r.Names.WantedKey("0"), "b"), read("HGET", r.Names.AnswersKey("0"), "b"),
 			none("EVAL", "return 0", 1, board), none("ZADD", board, "XX", 1, "m"), none("ZREM", board, "m"), none("SET", meta, "x", "XX"), none("SETRANGE", meta, 0, ""),
 			write("HSET", orders, "1", "x"), none("UNLINK", orders), none("PEXPIREAT", board, 1), none("PERSIST", orders), none("SET", adopter, "x", "XX"),
