@@ -200,7 +200,7 @@ func TestPodsHaveWhatTheOperatorAdds(t *testing.T) {
 			}
 		}
 	}
-	if seen != 6 {
+	if seen != 7 {
 		t.Errorf("%d Deployments and DaemonSets", seen)
 	}
 }
