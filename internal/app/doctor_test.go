@@ -234,7 +234,7 @@ func TestDoctorOnKafka(t *testing.T) {
 	}
 	inClass := filepath.Join(t.TempDir(), "classes.yaml")
 	class := "c" + strings.ToLower(testkit.Name(t)[len(testkit.Name(t))-8:])
-	must(t, os.WriteFile(inClass, fmt.Appendf(nil, `classes: [{name: %s, board: "%s:{zone}:{period}", period: 30m, lead: 0s, grace: 0s, mode: super-hot, dims: {zone: ["1", "2"]}}]`, class, class), 0o644))
+	must(t, os.WriteFile(inClass, fmt.Appendf(nil, `classes: [{name: %s, board: "%s:{zone}:{period}", period: 30m, lead: 0s, grace: 0s, linger: 0s, mode: super-hot, dims: {zone: ["1", "2"]}}]`, class, class), 0o644))
 	found, _ = at("--rooms", inClass)
 	expect(t, found, "kafka-topics", "warn: 2 of 2 super-hot boards have no update topic")
 	for _, day := range []time.Time{time.Now().UTC(), time.Now().UTC().AddDate(0, 0, 1)} {
@@ -269,7 +269,7 @@ func TestDoctorKnowsClassesSetAtRunTime(t *testing.T) {
 	testkit.CreateTopic(t, brokers, commands, 1, nil)
 	expect(t, at(), "kafka-commands", "ok: no class has periods")
 	expect(t, at(), "kafka-durable", "ok: no class is durable")
-	document := fmt.Sprintf(`classes: [{name: %s, board: "%s:{zone}:{period}", period: 30m, lead: 0s, grace: 0s, mode: super-hot, dims: {zone: ["1"]}}]`, class, class)
+	document := fmt.Sprintf(`classes: [{name: %s, board: "%s:{zone}:{period}", period: 30m, lead: 0s, grace: 0s, linger: 0s, mode: super-hot, dims: {zone: ["1"]}}]`, class, class)
 	must(t, client.HSet(t.Context(), key, rooms.ClassesField, document).Err())
 	for _, day := range []time.Time{time.Now().UTC(), time.Now().UTC().AddDate(0, 0, 1)} {
 		testkit.CreateTopic(t, brokers, "update_class_"+class+"."+day.Format("20060102"), 4, nil)

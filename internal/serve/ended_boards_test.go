@@ -35,7 +35,7 @@ func TestEndedBoardsAreLetGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rooms.yaml")
 	name := func(zones []string) {
 		t.Helper()
-		text := fmt.Sprintf("classes: [{name: gift, board: %q, period: 1h, lead: 0s, grace: 0s, mode: super-hot, dims: {zone: [%s]}}]",
+		text := fmt.Sprintf("classes: [{name: gift, board: %q, period: 1h, lead: 0s, grace: 0s, linger: 0s, mode: super-hot, dims: {zone: [%s]}}]",
 			prefix+":{zone}:{period}", strings.Join(zones, ", "))
 		must(t, os.WriteFile(path+".new", []byte(text), 0o644))
 		must(t, os.Rename(path+".new", path))
