@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,7 +50,7 @@ func TestRolling(t *testing.T) {
 		}
 		last = 7
 	}
-	w := newRollingWorld(t, length, last, testkit.Full())
+	w := newRollingWorld(t, length, last, testkit.Full(), false)
 	w.startLoad(rollingLoadOptions{posters: 2, readers: 3, pause: 5 * time.Millisecond, batch: 1})
 	whole := time.Duration(periods)*length + time.Until(w.load.period(time.Now()).End)
 	for until := time.Now().Add(whole); time.Now().Before(until); {
@@ -62,10 +63,10 @@ func TestRolling(t *testing.T) {
 }
 
 // TestRollingSwitch reads and gives as fast as this machine can while a period ends: no read fails, and none has anything of
-// another window than its own.
+// another window than its own. The boards of the periods and their sums are on other masters of a cluster.
 func TestRollingSwitch(t *testing.T) {
 	testkit.FullOnly(t, "all of the machine is loaded")
-	w := newRollingWorld(t, waitsPeriod/2, 3, false)
+	w := newRollingWorld(t, waitsPeriod/2, 3, false, true)
 	w.startLoad(rollingLoadOptions{posters: 4, readers: 24, pause: 20 * time.Millisecond, batch: 10})
 	begun := time.Now()
 	time.Sleep(5 * waitsPeriod / 2)
@@ -79,7 +80,7 @@ func TestRollingSwitch(t *testing.T) {
 type rollingWorld struct {
 	*testing.T
 	period time.Duration
-	redis  *servers.Redis
+	redis  *servers.Redis // nil: a cluster
 	kafka  *servers.Kafka // nil: one that other tests have, too
 	load   *rollingLoad
 	args   []string // of all processes
@@ -98,10 +99,9 @@ type rollingSidecar struct {
 	good atomic.Bool
 }
 
-func newRollingWorld(t *testing.T, period time.Duration, last int, kills bool) *rollingWorld {
+func newRollingWorld(t *testing.T, period time.Duration, last int, kills, cluster bool) *rollingWorld {
 	name := testkit.Name(t)
 	w := &rollingWorld{T: t, period: period, kills: make(map[string]int)}
-	w.redis = testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "no"}}) // outlives SIGKILL
 	var kafka string
 	if kills {
 		w.kafka = testkit.StartKafka(t, servers.KafkaOptions{})
@@ -120,8 +120,8 @@ func newRollingWorld(t *testing.T, period time.Duration, last int, kills bool) *
 	parsed, err := periodsOf(period)([]byte(text))
 	w.must(err)
 	w.load = newRollingLoad(prefix, parsed)
-	w.args = []string{"--redis", "redis://" + w.redis.Addr(), "--kafka", kafka, "--rooms", file, "--topic-commands", name, "--topic-refused", name + "-refused",
-		"--topic-class-updates", name + "-class-", "--topic-ledger", name + "-ledger", "--topic-finals", name + "-finals", "--health", "127.0.0.1:0", "--redis-timeout", "3s"}
+	w.args = append(w.startRedis(cluster), "--kafka", kafka, "--rooms", file, "--topic-commands", name, "--topic-refused", name+"-refused",
+		"--topic-class-updates", name+"-class-", "--topic-ledger", name+"-ledger", "--topic-finals", name+"-finals", "--health", "127.0.0.1:0", "--redis-timeout", "3s")
 	for n := range w.writers {
 		w.startWriter(n)
 	}
@@ -132,6 +132,17 @@ func newRollingWorld(t *testing.T, period time.Duration, last int, kills bool) *
 		w.startSidecar(n)
 	}
 	return w
+}
+
+// startRedis returns the arguments of processes that use it.
+func (w *rollingWorld) startRedis(cluster bool) []string {
+	w.Helper()
+	if !cluster {
+		w.redis = testkit.StartRedis(w, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "no"}}) // outlives SIGKILL
+		return []string{"--redis", "redis://" + w.redis.Addr()}
+	}
+	addrs := testkit.StartRedisCluster(w.T, servers.ClusterOptions{}).Addrs()
+	return []string{"--redis", "redis://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr="), "--redis-mode", "cluster"}
 }
 
 func (w *rollingWorld) must(err error) {
