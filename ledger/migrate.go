@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -144,11 +145,12 @@ func otherTables(err error) error {
 	return err
 }
 
-// tooLarge reports whether the database has refused statements for how much they are at once.
+// tooLarge reports whether the database may have refused statements for how much they are at once. MariaDB closes the connection at a
+// packet that is too large, so that writing may fail before its error is read.
 func tooLarge(err error) bool {
 	p, _ := errors.AsType[*pgconn.PgError](err)
 	m, _ := errors.AsType[*mysql.MySQLError](err)
-	return errors.Is(err, mysql.ErrPktTooLarge) || p != nil && (strings.HasPrefix(p.Code, "54") || p.Code == "53200") ||
+	return errors.Is(err, mysql.ErrPktTooLarge) || errors.Is(err, driver.ErrBadConn) || p != nil && (strings.HasPrefix(p.Code, "54") || p.Code == "53200") ||
 		m != nil && (m.Number == 1153 || m.Number == 1301 || m.Number == 1390)
 }
 

@@ -53,7 +53,7 @@ func migrateTo(t *testing.T, s *Store, version int) error {
 func old(cols []column) (all []column) {
 	for _, c := range cols {
 		switch c.name {
-		case "score", "after_run", "end_seq":
+		case "score", "after_run", "end_seq", "by_groups":
 		case "raw":
 			all = append(all, doubles("score", c.values.([]*float64)))
 		default:
