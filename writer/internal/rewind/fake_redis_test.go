@@ -10,7 +10,6 @@ type rules struct {
 	positionEra   bool    // the script that writes positions compares the era
 	positionLife  bool    // and the life of the hash ("gone")
 	fence         bool    // scripts that change boards compare the era
-	fenceInside   bool    // also those of commuting classes do so inside, not by their text alone
 	newRun        bool    // a board has a new run in each era
 	healing       bool    // repeats are published again until the partition is healed
 	boardKey      bool    // the board is the key where order matters
@@ -25,7 +24,7 @@ type rules struct {
 	only          *faults // what a history may have, nil for any
 }
 
-var contract = rules{true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, nil}
+var contract = rules{true, true, true, true, true, true, true, true, true, true, true, true, true, true, nil}
 
 // node is a server of Redis. Its data is what the stream of its effects makes of nothing.
 type node struct {
@@ -228,7 +227,7 @@ func (n *node) apply(r *rules, eras []Era, name string, commands []entry) ([]app
 	if r.fence && !slices.ContainsFunc(eras, func(e Era) bool { return n.scripts[e] }) {
 		return nil, "noscript"
 	}
-	if r.fence && (r.fenceInside || !commutes(name)) && !slices.Contains(eras, n.era) {
+	if r.fence && !slices.Contains(eras, n.era) {
 		return nil, "s"
 	}
 	b := n.data.boards[name]

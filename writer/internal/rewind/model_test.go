@@ -160,7 +160,6 @@ var without = map[string]func(*rules){
 	"position era":           func(r *rules) { r.positionEra = false },
 	"gone":                   func(r *rules) { r.positionLife, r.only = false, &faults{flush: true} },
 	"fence":                  func(r *rules) { r.fence = false },
-	"fence inside":           func(r *rules) { r.fenceInside, r.only = false, &faults{failover: true, freeze: true} },
 	"new run":                func(r *rules) { r.newRun = false },
 	"healing":                func(r *rules) { r.healing, r.only = false, &faults{failover: true, kill: true} },
 	"board as key":           func(r *rules) { r.boardKey = false },
