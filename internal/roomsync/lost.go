@@ -22,11 +22,14 @@ const (
 // losses keeps what Redis told before it lost it: without their rooms, its lost boards would be let go. It belongs to the
 // goroutine that polls.
 type losses struct {
-	history string // in which all that is in force was there; "": not known
+	history string              // in which all that is in force was there; "": not known
+	of      []rankcache.BoardID // of whose servers it is: of others it would be another one without any loss
 	asked   time.Time
-	first   string // before this poll has read anything, if it was asked
-	now     string // at this poll, once it was asked after
-	unsure  bool   // something is gone at this poll, or was not read
+	silent  time.Time           // since when Redis has not told it; zero: it does
+	asking  []rankcache.BoardID // for first
+	first   string              // before this poll has read anything, if it was asked
+	now     string              // at this poll, once it was asked after
+	unsure  bool                // something is gone at this poll, or was not read
 	until   time.Time
 	fields  map[string]string
 	running map[string][]rankcache.BoardID
@@ -40,19 +43,23 @@ func (f *Follower) lookAtHistory(ctx context.Context) {
 	if f.cfg.Histories == nil || len(f.fields)+len(f.running) == 0 || time.Since(l.asked) < historyEvery {
 		return
 	}
-	l.first = f.historyNow(ctx)
+	l.asking = f.Tiers().Boards(rooms.ModeSuperHot)
+	if f.cfg.Shared != nil {
+		l.asking = append(l.asking[:len(l.asking):len(l.asking)], rankcache.BoardID(f.cfg.Shared.Key())) // there may be no board
+	}
+	l.first = f.historyNow(ctx, l.asking)
 }
 
 // noteHistory notes the history in which all was there.
 func (f *Follower) noteHistory() {
 	if l := &f.lost; l.first != "" && !l.unsure {
-		l.history, l.asked = l.first, time.Now()
+		l.history, l.of, l.asked, l.silent = l.first, l.asking, time.Now(), time.Time{}
 	}
 }
 
-// historyNow returns the histories of the servers of all boards, "" if one does not tell.
-func (f *Follower) historyNow(ctx context.Context) string {
-	names, err := f.cfg.Histories(ctx, f.Tiers().Boards(rooms.ModeSuperHot))
+// historyNow returns the histories of the servers of boards, "" if one does not tell.
+func (f *Follower) historyNow(ctx context.Context, of []rankcache.BoardID) string {
+	names, err := f.cfg.Histories(ctx, of)
 	if err != nil || slices.Contains(names, "") {
 		return ""
 	}
@@ -61,16 +68,23 @@ func (f *Follower) historyNow(ctx context.Context) string {
 }
 
 // hasLost reports whether Redis has another history than the one in which was there what it does not have now. It is asked once
-// a poll; until Redis tells, it counts as lost.
+// a poll; until Redis tells, it counts as lost, as long as what is lost is kept.
 func (f *Follower) hasLost(ctx context.Context) (lost, known bool) {
 	l := &f.lost
 	if f.cfg.Histories == nil || l.history == "" {
 		return false, true
 	}
 	if l.now == "" {
-		l.now = f.historyNow(ctx)
+		l.now = f.historyNow(ctx, l.of)
 	}
-	return l.now != l.history, l.now != ""
+	switch {
+	case l.now != "":
+		l.silent = time.Time{}
+		return l.now != l.history, true
+	case l.silent.IsZero():
+		l.silent = time.Now()
+	}
+	return time.Since(l.silent) < lostKept, false
 }
 
 // withLost returns what Redis tells now, with what it has lost of what it told before; lost is what that is so far. What it

@@ -3,6 +3,7 @@ package roomsync_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/roomsync"
+	"rankcache/rooms"
 )
 
 // TestRoomsThatRedisHasLost: rooms set at run time and boards of rooms that are gone with the history of Redis stay in force for a
@@ -60,4 +62,59 @@ func remove(t *testing.T, hash *shared, field string) {
 	if had, err := hash.Remove(t.Context(), field); err != nil || !had {
 		t.Errorf("%s: %v, %v", field, had, err)
 	}
+}
+
+// TestDeletedThoughOtherBoardsAreHot: what an operator deletes goes, whatever boards are super-hot by then, and on which servers.
+func TestDeletedThoughOtherBoardsAreHot(t *testing.T) {
+	for name, change := range map[string]func(*shared){
+		"one more":  func(hash *shared) { hash.put(t, "d", rooms.ModeSuperHot) },
+		"one fewer": func(hash *shared) { hash.put(t, "c", rooms.ModeBlocked) },
+		"none":      func(hash *shared) { hash.put(t, "b", rooms.ModeBlocked); hash.put(t, "c", rooms.ModeBlocked) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			hash := newShared(`{"match":"b","mode":"super-hot"}`, `{"match":"c","mode":"super-hot"}`)
+			f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID) (names []string, _ error) {
+				for _, b := range boards {
+					names = append(names, "server of "+string(b))
+				}
+				return names, nil
+			}}))
+			nextPoll()
+			change(hash)
+			nextPoll()
+			remove(t, hash, "board:b")
+			nextPoll()
+			if mode := f.Mode("b", ""); mode != f.Mode("another", "") {
+				t.Errorf("%s: it stays in force: %v", name, mode)
+			}
+		})
+	}
+}
+
+// TestDeletedWhileHistoryIsNotTold: where Redis does not tell its history any more, what is deleted goes after a time.
+func TestDeletedWhileHistoryIsNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hash := newShared(`{"match":"b","mode":"super-hot"}`)
+		var tells atomic.Bool
+		tells.Store(true)
+		f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID) ([]string, error) {
+			name := ""
+			if tells.Load() {
+				name = "one"
+			}
+			return slices.Repeat([]string{name}, len(boards)), nil
+		}}))
+		nextPoll()
+		tells.Store(false)
+		remove(t, hash, "board:b")
+		nextPoll()
+		wantSuperHot(t, f, "b")
+		time.Sleep(11 * time.Minute)
+		wantSuperHot(t, f)
+	})
+}
+
+func (s *shared) put(t *testing.T, board string, mode rooms.Mode) {
+	t.Helper()
+	must(t, s.Put(t.Context(), "board:"+board, fmt.Sprintf(`{"match":%q,"mode":%q}`, board, mode)))
 }
