@@ -47,7 +47,7 @@ type keeperStates struct {
 	older uint64       // by how much lower the serial of a look is that was before the reading: 2
 	looks []look       // that may date a later value, oldest first
 	next  time.Time    // of the next look
-	seen  atomic.Int64 // when a value last dated a reading, in Unix nanoseconds; 0: never
+	seen  atomic.Int64 // when a value last dated a reading that Redis did not refute, in Unix nanoseconds; 0: never
 	every time.Duration
 }
 
@@ -64,7 +64,7 @@ type look struct {
 // expected returns whether a keeper is there, or was until lately.
 func (k *keeperStates) expected(now time.Time) bool {
 	seen := k.seen.Load()
-	return seen != 0 && now.Sub(time.Unix(0, seen)) < keeperReturns
+	return seen != 0 && now.Sub(time.Unix(0, seen)).Abs() < keeperReturns // a clock may go back
 }
 
 // take adds a look that showed a serial and returns the latest before it that is older than the reading of this serial; nil
@@ -90,17 +90,28 @@ func (k *keeperStates) take(now look) (before *look) {
 	return nil
 }
 
+// forget drops looks that are too old to date a value: they hold boards.
+func (k *keeperStates) forget(now time.Time) {
+	k.looks = slices.DeleteFunc(k.looks, func(l look) bool { return now.Sub(l.at) > k.stale() })
+	if len(k.looks) == 0 {
+		k.looks = nil
+	}
+}
+
 // stale is the age from which on states are of no use.
 func (k *keeperStates) stale() time.Duration { return max(staleStates, 5*k.every) }
 
-// listen waits for d or until it is woken. Meanwhile it takes what a keeper publishes.
+// listen waits for d or until it is woken. Meanwhile it takes what a keeper publishes, once at least if that is due, and no more
+// after d: it may take longer to read than the time between two looks.
 func (t *totalsPoller) listen(ctx context.Context, d time.Duration) {
 	k := t.keeper
 	for end := time.Now().Add(d); ; {
 		now := time.Now()
 		if k.from != nil && !now.Before(k.next) {
-			t.look(ctx)
-			continue
+			if t.look(ctx); time.Now().Before(end) {
+				continue
+			}
+			return
 		}
 		until := end
 		if k.from != nil && k.next.Before(end) {
@@ -121,6 +132,7 @@ func (t *totalsPoller) look(ctx context.Context) {
 			now.probes[f] = newProbe(f)
 		}
 	}
+	k.forget(now.at)
 	value, err := k.from.States(ctx)
 	k.next = now.at.Add(jitter(findKeeperEvery))
 	if err != nil {
@@ -136,12 +148,13 @@ func (t *totalsPoller) look(ctx context.Context) {
 	if before == nil || now.at.Sub(before.at) > k.stale() {
 		return
 	}
-	k.seen.Store(now.at.UnixNano())
-	t.compare(ctx, value, before)
+	if t.compare(ctx, value, before) {
+		k.seen.Store(now.at.UnixNano())
+	}
 }
 
-// compare learns from states that were read after a look. Redis is asked about boards that differ.
-func (t *totalsPoller) compare(ctx context.Context, value wire.States, before *look) {
+// compare learns from states that were read after a look. Redis is asked about boards that differ; false if it refutes the keeper.
+func (t *totalsPoller) compare(ctx context.Context, value wire.States, before *look) bool {
 	var doubted []*feed
 	due := before.at.Add(t.keeper.stale() + rand.N(ownReadings))
 	for f, p := range before.probes {
@@ -165,7 +178,7 @@ func (t *totalsPoller) compare(ctx context.Context, value wire.States, before *l
 			f.rest.due = time.Time{}
 		}
 	}
-	t.doubt(ctx, doubted)
+	return !t.doubt(ctx, doubted)
 }
 
 // confirms learns a state that a keeper has read, and returns false if that shows a difference.
@@ -186,10 +199,10 @@ func (t *totalsPoller) confirms(p *probe, r reading) bool {
 }
 
 // doubt reads boards from Redis of which a keeper has told something else than what is here. If Redis does not, the keeper
-// reads another Redis.
-func (t *totalsPoller) doubt(ctx context.Context, feeds []*feed) {
+// reads another Redis, which doubt reports.
+func (t *totalsPoller) doubt(ctx context.Context, feeds []*feed) (wrong bool) {
 	if len(feeds) == 0 {
-		return
+		return false
 	}
 	probes := make([]probe, len(feeds))
 	for i, f := range feeds {
@@ -211,6 +224,7 @@ func (t *totalsPoller) doubt(ctx context.Context, feeds []*feed) {
 			t.log.Warn("a keeper tells of boards that Redis has otherwise: check that it reads the same Redis", "boards", refuted, "such_as", feeds[0].id)
 		})
 	}
+	return refuted > 0
 }
 
 // newProbe notes where a board is before a request to Redis.
