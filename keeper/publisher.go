@@ -87,9 +87,12 @@ func (p *Publisher) publish(ctx context.Context, boards []rankcache.BoardID, eve
 			return fmt.Errorf("read the serial of %s: %w", p.value.Key, err)
 		}
 	}
+	serial, goesOn := nextSerial(before)
+	if !goesOn {
+		boards = nil // the key may come and go while they are read, so the first value has none
+	}
 	states, readErr := p.read(ctx, boards)
-	next := wire.AppendSerial(nil, nextSerial(before))
-	found, err := p.value.replace(ctx, before, wire.AppendStates(nil, p.value.Instance, nextSerial(before), every, states))
+	found, err := p.value.replace(ctx, before, wire.AppendStates(nil, p.value.Instance, serial, every, states))
 	switch {
 	case err != nil:
 		return fmt.Errorf("publish states as %s: %w", p.value.Key, err)
@@ -98,20 +101,20 @@ func (p *Publisher) publish(ctx context.Context, boards []rankcache.BoardID, eve
 		p.metrics.overtook.Inc()
 		return readErr
 	}
-	p.last = string(next)
+	p.last = string(wire.AppendSerial(nil, serial))
 	p.metrics.published.Inc()
 	p.metrics.boards.Set(float64(len(states)))
 	p.metrics.serial.SetToCurrentTime()
 	return readErr
 }
 
-// nextSerial returns the serial that follows. The first one of a key is the time in microseconds: above those that the key
-// has had before it was lost.
-func nextSerial(before string) uint64 {
+// nextSerial returns the serial that follows, and whether there is one before it. The first one of a key is the time in
+// microseconds: above those that the key has had before it was lost.
+func nextSerial(before string) (serial uint64, goesOn bool) {
 	if serial, ok := wire.ParseSerial(before); ok {
-		return serial + 1
+		return serial + 1, true
 	}
-	return uint64(time.Now().UnixMicro())
+	return uint64(time.Now().UnixMicro()), false // #nosec G115 -- after 1970
 }
 
 // read returns the states of the boards that could be read.
