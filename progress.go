@@ -65,9 +65,9 @@ type BoardStatus struct {
 	// LostMembers is how many members a life of the board had that Redis has lost, of which it now has fewer than
 	// half; 0: none was lost.
 	LostMembers int
-	Age     time.Duration // since it was last known to equal Redis; 0 if it never was
-	Audit   AuditStatus
-	Proof   ProofStatus
+	Age         time.Duration // since it was last known to equal Redis; 0 if it never was
+	Audit       AuditStatus
+	Proof       ProofStatus
 }
 
 // troubledAge is the age from which an open board counts as troubled.
