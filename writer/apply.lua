@@ -216,9 +216,9 @@ for i = first, #ARGV, 2 do
     --end
     --if Gain
     --if Durable
-    local stretch = math.floor(arrived / gainPer)
+    local stretch = math.floor(arrived / gainPer) * gainPer -- so that of another length it goes on
     --else
-    local stretch = math.floor(now / gainPer)
+    local stretch = math.floor(now / gainPer) * gainPer
     --end
     if stretch > gained then
       gained = stretch

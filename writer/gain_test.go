@@ -62,3 +62,25 @@ func TestGainsOfGuards(t *testing.T) {
 		t.Errorf("since %v: %+v", since, top)
 	}
 }
+
+// TestGainOfAnotherTime: a class whose gain is limited for a longer time than before begins anew with that.
+func TestGainOfAnotherTime(t *testing.T) {
+	h := quiet(t, func(o *Options) { o.BoardLife = 1000 * time.Hour })
+	now := time.UnixMilli(h.at)
+	h.applier.now = func() time.Time { return now }
+	order := 0
+	incr := func(per time.Duration) string {
+		order++
+		j := h.applyOne(t, rules{guard: rooms.Guard{Changes: 1000, Per: time.Minute, Members: 10, Gain: 10, GainPer: per, Refuse: true}},
+			Command{Member: "a", Op: wire.OpIncr, Number: 8, OrderID: fmt.Sprint("o", order), At: now.UnixMilli()})
+		if j.Refusal == nil {
+			return ""
+		}
+		return j.Refusal.Reason
+	}
+	equal(t, "a minute", []string{incr(time.Minute), incr(time.Minute)}, []string{"", "guard"})
+	now = now.Add(time.Hour)
+	equal(t, "an hour", []string{incr(time.Hour), incr(time.Hour)}, []string{"", "guard"})
+	now = now.Add(time.Hour)
+	equal(t, "the next hour", incr(time.Hour), "")
+}
