@@ -247,6 +247,29 @@ func TestRenamedMasters(t *testing.T) {
 		Alert{Damaged, "1", 7, 500}, Seek{3, 7, 500, 1000, 1000, true})
 }
 
+// A master with another name is read again before its positions were written under that: it still has what it had.
+func TestRenamedMasterIsReadAgain(t *testing.T) {
+	t.Parallel()
+	m, now := New(), time.Unix(1_800_000_000, 0)
+	round := func(eras map[Master]Era, hashes map[Master]Hash) []Action {
+		n := m.Round()
+		m.Step(now, ErasRead{n, eras})
+		m.Step(now, PositionsRead{n, hashes})
+		return m.Step(now, LogRead{n, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000, Noted: true}}, false})
+	}
+	had := Hash{Life: "l", Of: map[int32]Position{7: {"a", 990, "x"}}}
+	m.Step(now, Assigned{[]int32{7}})
+	round(map[Master]Era{"0": "x"}, map[Master]Hash{"0": had})
+	now = now.Add(time.Second)
+	m.Step(now, Tick{now, map[Master]History{"1": {"x", ""}}})
+	for n := range uint64(3) {
+		if got, want := round(map[Master]Era{"1": "x"}, map[Master]Hash{"1": {Life: "j"}}), []Action{Seek{2 + n, 7, 990, 1000, 1000, true}}; !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+		m.Step(now, Fenced{2 + n, "1"})
+	}
+}
+
 // What is not answered is asked again.
 func TestAsksAgain(t *testing.T) {
 	t.Parallel()

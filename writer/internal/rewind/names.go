@@ -12,6 +12,7 @@ type servers struct {
 	of      map[Era]map[int32]Position
 	healed  map[Era]map[int32]bool // also if the hash is gone since
 	damaged map[Era]bool           // the mark was there
+	renamed map[Era]string         // life of the hash under another name, in which not all may be written yet
 }
 
 // published reports whether what was committed of a partition is published for certain, also what was applied again: on
@@ -29,10 +30,11 @@ func (s *servers) published(partition int32) bool {
 // has got another's hash with a slot the lower position counts. The mark of a damaged one has gone with the slot, too.
 func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]Hash {
 	all, of, healed := maps.Clone(hashes), make(map[Era]map[int32]Position, len(eras)), make(map[Era]map[int32]bool, len(eras))
-	damaged := make(map[Era]bool)
+	damaged, renamed := make(map[Era]bool), make(map[Era]string)
 	for master, era := range eras {
 		h := hashes[master]
-		if had, known := s.of[era]; known && s.names[master] != era {
+		if had, known := s.of[era]; known && (s.names[master] != era || s.unwritten(era, &h)) {
+			renamed[era] = h.Life
 			h.Of, h.Renamed, h.WasDamaged = maps.Clone(h.Of), true, s.damaged[era]
 			if h.Of == nil {
 				h.Of = make(map[int32]Position)
@@ -55,8 +57,21 @@ func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]H
 			healed[era][id] = healed[era][id] || p.Healed == era
 		}
 	}
-	s.names, s.of, s.healed, s.damaged = eras, of, healed, damaged
+	s.names, s.of, s.healed, s.damaged, s.renamed = eras, of, healed, damaged, renamed
 	return all
+}
+
+// unwritten reports whether a hash is read again before all positions of its master were written under its new name.
+func (s *servers) unwritten(era Era, h *Hash) bool {
+	if h.Life == "" || h.Life != s.renamed[era] {
+		return false
+	}
+	for id := range s.of[era] {
+		if _, there := h.Of[id]; !there {
+			return true
+		}
+	}
+	return s.damaged[era] && !h.Damaged
 }
 
 // wrote notes a position that was written.
