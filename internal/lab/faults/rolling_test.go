@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// envRolling sets how many periods of rolling boards are tried and how long each is, as in 20x30s.
+	// envRolling has processes be killed, and sets how many periods of rolling boards are tried and how long each is, as in 20x6s.
 	envRolling = "RANKCACHE_ROLLING"
 	// envRollingPeriod has the test binary be rankcache with periods of this length in place of 1m.
 	envRollingPeriod = "RANKCACHE_TEST_ROLLING_PERIOD"
@@ -38,12 +38,9 @@ const (
 // sum of its periods at its seq, on each tier, and has what was acknowledged before.
 func TestRolling(t *testing.T) {
 	periods, length, last := 6, 4*time.Second, 3
-	if testkit.Full() {
-		periods, length, last = 20, 6*time.Second, 7
-	} else {
-		t.Parallel() // with kills it takes all of the machine
-	}
-	if text := os.Getenv(envRolling); text != "" {
+	text := os.Getenv(envRolling)
+	kills := text != ""
+	if kills { // it takes all of the machine
 		var of string
 		_, err := fmt.Sscanf(text, "%dx%s", &periods, &of)
 		if err == nil {
@@ -53,13 +50,15 @@ func TestRolling(t *testing.T) {
 			t.Fatalf("%s is %q: want periods and their length, as in 20x30s", envRolling, text)
 		}
 		last = 7
+	} else {
+		t.Parallel()
 	}
-	w := newRollingWorld(t, length, last, testkit.Full(), false)
+	w := newRollingWorld(t, length, last, kills, false)
 	w.startLoad(rollingLoadOptions{posters: 2, readers: 3, pause: 5 * time.Millisecond, batch: 1})
 	whole := time.Duration(periods)*length + time.Until(w.load.period(time.Now()).End)
 	for until := time.Now().Add(whole); time.Now().Before(until); {
 		time.Sleep(min(length/2, time.Until(until))) // the periods end by the clock
-		if testkit.Full() && time.Until(until) > 3*length/2 {
+		if kills && time.Until(until) > 3*length/2 {
 			w.kill()
 		}
 	}
