@@ -36,23 +36,23 @@ func newBrokerCommand() *cobra.Command {
 }
 
 // startBroker runs this program again as [newBrokerCommand] and returns the
-// broker's address and what ends it.
-func startBroker(ctx context.Context) (addr string, stop func() error, err error) {
+// broker's address, its process id and what ends it.
+func startBroker(ctx context.Context) (addr string, pid int, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, "bench", "broker")
 	cmd.Stderr = os.Stderr // written by another goroutine than the progress
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
 	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
-		return "", nil, fmt.Errorf("start kfake: %w", err)
+		return "", 0, nil, fmt.Errorf("start kfake: %w", err)
 	}
 	stop = func() error { return errors.Join(in.Close(), cmd.Wait()) }
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return "", nil, errors.Join(fmt.Errorf("start kfake: it did not print its address: %w", err), stop())
+		return "", 0, nil, errors.Join(fmt.Errorf("start kfake: it did not print its address: %w", err), stop())
 	}
-	return strings.TrimSpace(line), stop, nil
+	return strings.TrimSpace(line), cmd.Process.Pid, stop, nil
 }

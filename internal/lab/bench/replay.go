@@ -35,6 +35,7 @@ type replayBench struct {
 	liveRate  int
 	progress  io.Writer
 	kafkaWhat string
+	kafkaPid  int // of an own broker
 	redis     *redis.Client
 	origin    *origin.Origin
 }
@@ -119,7 +120,7 @@ func (b *replayBench) startKafka(ctx context.Context) (stop func() error, err er
 	}
 	broker, err := servers.StartKafka(ctx, servers.KafkaOptions{})
 	if err == nil {
-		b.kafka, b.kafkaWhat = broker.Addr(), "Apache Kafka, one node on this machine"
+		b.kafka, b.kafkaWhat, b.kafkaPid = broker.Addr(), "Apache Kafka, one node on this machine", broker.Pid()
 		return broker.Close, nil
 	}
 	if !errors.Is(err, servers.ErrNotInstalled) {
@@ -127,7 +128,7 @@ func (b *replayBench) startKafka(ctx context.Context) (stop func() error, err er
 	}
 	fmt.Fprintln(b.progress, "no Kafka here, measuring against kfake:", err)
 	b.kafkaWhat = "kfake"
-	b.kafka, stop, err = startBroker(ctx)
+	b.kafka, b.kafkaPid, stop, err = startBroker(ctx)
 	return stop, err
 }
 

@@ -9,9 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -107,7 +107,7 @@ func (b *rollingBench) run(ctx context.Context) (*rollingReport, error) {
 	defer server.Close()
 	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, ReadTimeout: time.Minute})
 	defer b.redis.Close()
-	kafka, stopKafka, err := startBroker(ctx)
+	kafka, _, stopKafka, err := startBroker(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -123,30 +123,35 @@ func (b *rollingBench) run(ctx context.Context) (*rollingReport, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	common := []string{"--redis", "redis://" + server.Addr(), "--kafka", kafka, "--rooms", filepath.Join(dir, "rooms.yaml"), "--log-level", "warn"}
-	if err := startRankcache(ctx, append([]string{"write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--command-partitions", "1"}, common...)...); err != nil {
+	if _, _, err := startRankcache(ctx, append([]string{"write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--command-partitions", "1"}, common...)...); err != nil {
 		return nil, err
 	}
 	if b.health, err = servers.FreeAddr(); err != nil {
 		return nil, err
 	}
 	return b.measure(ctx, func() error {
-		return startRankcache(ctx, append([]string{"controller", "--health", b.health, "--prime-rate", strconv.Itoa(b.rate)}, common...)...)
+		_, _, err := startRankcache(ctx, append([]string{"controller", "--health", b.health, "--prime-rate", strconv.Itoa(b.rate)}, common...)...)
+		return err
 	})
 }
 
-// startRankcache runs this program again as the deployed one, until ctx is done.
-func startRankcache(ctx context.Context, args ...string) error {
+// startRankcache runs this program again as the deployed one, until ctx is done, and returns its process id and what is closed when it has ended.
+func startRankcache(ctx context.Context, args ...string) (pid int, ended <-chan struct{}, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, append([]string{"bench", "rankcache"}, args...)...)
 	cmd.Stderr = os.Stderr // written by another goroutine than the progress
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start rankcache %s: %w", args[0], err)
+		return 0, nil, fmt.Errorf("start rankcache %s: %w", args[0], err)
 	}
-	go func() { _ = cmd.Wait() }() // killed at the end
-	return nil
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // killed at the end
+		close(done)
+	}()
+	return cmd.Process.Pid, done, nil
 }
 
 // fill writes the rooms file, the running rolling board, and those of the ended days.
@@ -309,7 +314,7 @@ func (b *rollingBench) cpu(ctx context.Context) (float64, error) {
 // awaitPrimed returns when the board has all primes, and looks at the controller's heap until then.
 func (b *rollingBench) awaitPrimed(ctx context.Context, r *rollingReport) error {
 	for {
-		heap, err := heapOf(ctx, b.health)
+		heap, err := metricOf(ctx, b.health, "go_memstats_heap_alloc_bytes")
 		if err == nil {
 			r.HeapMiB = max(r.HeapMiB, heap/(1<<20))
 		}
@@ -340,10 +345,8 @@ func (b *rollingBench) check(ctx context.Context, m *wire.Meta) error {
 	return nil
 }
 
-var heapLine = regexp.MustCompile(`(?m)^go_memstats_heap_alloc_bytes ([\d.e+]+)$`)
-
-// heapOf returns the bytes of the heap of the process with a health port.
-func heapOf(ctx context.Context, health string) (float64, error) {
+// metricOf returns the value of one series, named with its labels, of the process with a health port.
+func metricOf(ctx context.Context, health, series string) (float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/metrics", nil)
 	if err != nil {
 		return 0, err
@@ -357,11 +360,12 @@ func heapOf(ctx context.Context, health string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	found := heapLine.FindSubmatch(text)
-	if found == nil {
-		return 0, errors.New("no heap among the metrics")
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
 	}
-	return strconv.ParseFloat(string(found[1]), 64)
+	return 0, fmt.Errorf("no %s among the metrics", series)
 }
 
 // union adds up the days in one command.

@@ -161,7 +161,7 @@ func (b *writeBench) run(ctx context.Context) (*writeReport, error) {
 	defer server.Close()
 	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, PoolSize: 16})
 	defer b.redis.Close()
-	kafka, stopKafka, err := startBroker(ctx)
+	kafka, _, stopKafka, err := startBroker(ctx)
 	if err != nil {
 		return nil, err
 	}
