@@ -41,7 +41,7 @@ type Publisher struct {
 }
 
 type metrics struct {
-	boards, serial      prometheus.Gauge
+	boards, publishedAt prometheus.Gauge
 	published, overtook prometheus.Counter
 	errors              prometheus.Counter
 }
@@ -54,11 +54,11 @@ func New(value *Value, origin Origin, boards func() []rankcache.BoardID, every t
 	set := metric.New(reg, "keeper_")
 	p := &Publisher{value: value, origin: origin, boards: boards, every: every, log: log, errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second}}
 	p.metrics = &metrics{
-		boards:    set.Gauge("states_boards", "Boards in the states that this keeper has published last."),
-		serial:    set.Gauge("states_published_timestamp_seconds", "When this keeper has published the states of boards last; 0: never."),
-		published: set.Counter("states_published_total", "How often this keeper has published the states of boards."),
-		overtook:  set.Counter("states_overtaken_total", "How often another keeper has published states while this one read them, so that these were dropped."),
-		errors:    set.Counter("states_errors_total", "How often Redis did not answer in full while states were read or published."),
+		boards:      set.Gauge("states_boards", "Boards in the states that this keeper has published last."),
+		publishedAt: set.Gauge("states_published_timestamp_seconds", "When this keeper has published the states of boards last; 0: never."),
+		published:   set.Counter("states_published_total", "How often this keeper has published the states of boards."),
+		overtook:    set.Counter("states_overtaken_total", "How often another keeper has published states while this one read them, so that these were dropped."),
+		errors:      set.Counter("states_errors_total", "How often Redis did not answer in full while states were read or published."),
 	}
 	return p, set.Err()
 }
@@ -104,7 +104,7 @@ func (p *Publisher) publish(ctx context.Context, boards []rankcache.BoardID, eve
 	p.last = string(wire.AppendSerial(nil, serial))
 	p.metrics.published.Inc()
 	p.metrics.boards.Set(float64(len(states)))
-	p.metrics.serial.SetToCurrentTime()
+	p.metrics.publishedAt.SetToCurrentTime()
 	return readErr
 }
 

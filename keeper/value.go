@@ -40,7 +40,7 @@ func (v *Value) States(ctx context.Context) (wire.States, error) {
 var publishScript = redis.NewScript(fmt.Sprintf(`
 local serial = redis.call('GETRANGE', KEYS[1], %d, %d)
 if serial == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
-return serial`, wire.SerialRange1, wire.SerialRange2))
+return serial`, wire.SerialFirst, wire.SerialLast))
 
 // valueLives is for how long a value is kept that no keeper replaces.
 const valueLives = time.Minute
@@ -49,7 +49,7 @@ const valueLives = time.Minute
 func (v *Value) serial(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
 	defer cancel()
-	return v.Redis.GetRange(ctx, v.Key, wire.SerialRange1, wire.SerialRange2).Result()
+	return v.Redis.GetRange(ctx, v.Key, wire.SerialFirst, wire.SerialLast).Result()
 }
 
 // replace publishes a value if the serial is still the one before, and returns the one that it found.

@@ -63,7 +63,7 @@ func (k *modelKeepers) serial() uint64 {
 	if len(k.values) == 0 {
 		return 0
 	}
-	serial, _ := wire.ParseSerial(string(k.values[len(k.values)-1][wire.SerialRange1 : wire.SerialRange2+1]))
+	serial, _ := wire.ParseSerial(string(k.values[len(k.values)-1][wire.SerialFirst : wire.SerialLast+1]))
 	return serial
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/sha1" // #nosec G505 -- it spreads ids, and detects faults, not attackers
 	"encoding/binary"
 	"errors"
@@ -53,8 +54,8 @@ const (
 	MaxStatesEvery = 10 * time.Second
 )
 
-// SerialRange is the first and the last byte of a value's serial.
-const SerialRange1, SerialRange2 = serialAt, serialAt + serialLen - 1
+// SerialFirst and SerialLast are the indexes of the first and the last byte of a value's serial.
+const SerialFirst, SerialLast = serialAt, serialAt + serialLen - 1
 
 // ErrStates reports a value that is no [States] of this version and instance.
 var ErrStates = errors.New("bad states of boards")
@@ -72,7 +73,7 @@ func AppendSerial(dst []byte, serial uint64) []byte {
 	return binary.BigEndian.AppendUint64(dst, serial)
 }
 
-// ParseSerial reads the bytes of [SerialRange1] to [SerialRange2]; false if they are none.
+// ParseSerial reads the bytes of [SerialFirst] to [SerialLast]; false if they are none.
 func ParseSerial(text string) (uint64, bool) {
 	if len(text) != serialLen {
 		return 0, false
@@ -83,7 +84,7 @@ func ParseSerial(text string) (uint64, bool) {
 // AppendStates appends a value and returns the longer slice. It sorts the boards. Those of which it can't tell apart two, or that
 // don't fit, are not in it: readers ask Redis about them.
 func AppendStates(dst []byte, instance string, serial uint64, every time.Duration, boards []BoardState) []byte {
-	slices.SortFunc(boards, func(a, b BoardState) int { return compareKeys(a.Board, b.Board) })
+	slices.SortFunc(boards, func(a, b BoardState) int { return cmp.Compare(a.Board, b.Board) })
 	from := len(dst)
 	dst = AppendSerial(append(dst, statesVersion), serial)
 	dst = binary.BigEndian.AppendUint64(dst, StateKey(instance))
@@ -100,16 +101,6 @@ func AppendStates(dst []byte, instance string, serial uint64, every time.Duratio
 	}
 	binary.BigEndian.PutUint32(dst[countAt:], count)
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
-}
-
-func compareKeys(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func appendState(dst []byte, b *BoardState) []byte {

@@ -42,7 +42,7 @@ func TestStates(t *testing.T) {
 	if _, ok := s.Of(wire.StateKey("another")); ok {
 		t.Error("a board that is not in the value")
 	}
-	if serial, ok := wire.ParseSerial(value[wire.SerialRange1 : wire.SerialRange2+1]); !ok || serial != 7 {
+	if serial, ok := wire.ParseSerial(value[wire.SerialFirst : wire.SerialLast+1]); !ok || serial != 7 {
 		t.Errorf("serial %d, %v", serial, ok)
 	}
 }
