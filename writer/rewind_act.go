@@ -84,7 +84,15 @@ func (r *rewinder) readPositions(ctx context.Context, a rewind.ReadPositions) re
 		}
 		of[master] = h
 	}
-	return rewind.PositionsRead{Round: a.Round, Of: of}
+	lives := make(map[rewind.Master]string, len(a.Former))
+	for _, name := range a.Former {
+		life, _, err := r.positions.life(ctx, name)
+		if err != nil {
+			return r.failed(a.Round, err)
+		}
+		lives[name] = life
+	}
+	return rewind.PositionsRead{Round: a.Round, Of: of, Lives: lives}
 }
 
 func (r *rewinder) readLog(ctx context.Context, a rewind.ReadLog) rewind.Event {

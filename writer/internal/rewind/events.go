@@ -61,6 +61,7 @@ type (
 	PositionsRead struct {
 		Round uint64
 		Of    map[Master]Hash
+		Lives map[Master]string // of the former hashes, "" for one that is gone
 	}
 	// LogRead answers [ReadLog], with all partitions of the topic: what a master lacks is the same for
 	// each writer.
@@ -125,10 +126,12 @@ type Action interface{ action() }
 type (
 	// ReadEras has the era of each master read, and the scripts loaded on the same connection.
 	ReadEras struct{ Round uint64 }
-	// ReadPositions has the hashes of positions read by a script that compares the era.
+	// ReadPositions has the hashes of positions read by a script that compares the era, and the lives of those under the names
+	// that masters had before.
 	ReadPositions struct {
-		Round uint64
-		Eras  map[Master]Era
+		Round  uint64
+		Eras   map[Master]Era
+		Former []Master
 	}
 	// ReadLog has Kafka asked about the topic.
 	ReadLog struct{ Round uint64 }

@@ -142,6 +142,15 @@ func (n *node) readPositions(key Master, era Era, life string) (Hash, string) {
 	return Hash{Life: h.Life, Damaged: h.Damaged, Of: maps.Clone(h.Of)}, ""
 }
 
+// life returns the life of the hash under a name.
+func (n *node) life(key Master) (string, string) {
+	no := n.lacks(key)
+	if h := n.data.hashes[key]; h != nil && no == "" {
+		return h.Life, ""
+	}
+	return "", no
+}
+
 // markDamaged is the positions' script, too.
 func (n *node) markDamaged(a *MarkDamaged) (Answer, string) {
 	switch h, no := n.data.hashes[a.Master], n.lacks(a.Master); {

@@ -145,7 +145,18 @@ func (wr *writer) readPositions(t *thread, a ReadPositions) {
 			return
 		}
 	}
-	wr.tell(PositionsRead{a.Round, of})
+	lives := make(map[Master]string)
+	for _, name := range a.Former {
+		s, n := wr.on(name)
+		life, no := ask2(t, func() (string, string) { return n.life(name) })
+		if no != "" {
+			wr.discover(t, s)
+			wr.tell(Failed{a.Round})
+			return
+		}
+		lives[name] = life
+	}
+	wr.tell(PositionsRead{a.Round, of, lives})
 }
 
 func (wr *writer) readLog(t *thread, a ReadLog) (map[int32]Log, map[int32]string) {

@@ -56,7 +56,7 @@ func (m *Machine) Step(now time.Time, e Event) []Action {
 	case ErasRead:
 		return m.takeEras(now, e.Eras)
 	case PositionsRead:
-		return m.takePositions(now, e.Of)
+		return m.takePositions(now, e)
 	case LogRead:
 		return m.takeLog(now, e)
 	case Marked:
@@ -161,7 +161,7 @@ func (m *Machine) takeEras(now time.Time, read map[Master]Era) []Action {
 		alerts = m.noteChange(now)
 	}
 	m.eras, m.phase, m.asked = maps.Clone(read), positions, now
-	return append(alerts, ReadPositions{m.round, m.eras})
+	return append(alerts, ReadPositions{m.round, m.eras, m.servers.former(m.eras)})
 }
 
 // noteChange has the next change wait if this one came soon after the last.
@@ -177,11 +177,12 @@ func (m *Machine) noteChange(now time.Time) (alerts []Action) {
 	return alerts
 }
 
-func (m *Machine) takePositions(now time.Time, of map[Master]Hash) []Action {
+func (m *Machine) takePositions(now time.Time, e PositionsRead) []Action {
 	if m.phase != positions {
 		return nil
 	}
-	m.hashes, m.phase, m.asked = m.servers.take(m.eras, of), logs, now
+	m.servers, m.hashes = m.servers.take(m.eras, e.Of, e.Lives)
+	m.phase, m.asked = logs, now
 	return []Action{ReadLog{m.round}}
 }
 

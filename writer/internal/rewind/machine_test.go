@@ -64,8 +64,8 @@ func TestRewind(t *testing.T) {
 	}
 	eras, seen := map[Master]Era{"m": "new"}, map[Master]History{"m": {"new", "l"}}
 	check(Assigned{[]int32{7}}, ReadEras{1})
-	check(ErasRead{1, eras}, ReadPositions{1, eras})
-	check(PositionsRead{1, map[Master]Hash{"m": {Life: "l", Of: map[int32]Position{7: {"a", 900, "old"}}}}}, ReadLog{1})
+	check(ErasRead{1, eras}, ReadPositions{1, eras, nil})
+	check(PositionsRead{1, map[Master]Hash{"m": {Life: "l", Of: map[int32]Position{7: {"a", 900, "old"}}}}, nil}, ReadLog{1})
 	check(LogRead{1, map[int32]Log{7: {Topic: "a", End: 1000, Committed: 950, Noted: true}}, true}, Seek{1, 7, 900, 950, 1000, true})
 	for _, c := range []struct {
 		offset  int64
@@ -92,8 +92,8 @@ func TestRewind(t *testing.T) {
 		t.Error("healed, and repeats are published again")
 	}
 	check(Written{heal, Gone}, ReadEras{2})
-	check(ErasRead{2, eras}, ReadPositions{2, eras})
-	check(PositionsRead{2, map[Master]Hash{"m": {Life: "k"}}}, ReadLog{2})
+	check(ErasRead{2, eras}, ReadPositions{2, eras, nil})
+	check(PositionsRead{2, map[Master]Hash{"m": {Life: "k"}}, nil}, ReadLog{2})
 	check(LogRead{2, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000, Noted: true}}, false}, Alert{Damaged, "m", 7, 500}, Seek{2, 7, 500, 1000, 1000, true})
 	check(Tick{now.Add(1), map[Master]History{"m": {"new", "k"}}}, WritePosition{2, "m", "new", "k", 7, "a", 500, false, false})
 	check(Tick{now.Add(1), map[Master]History{"m": {"new", "j"}}}, ReadEras{3})
@@ -108,7 +108,7 @@ func TestMarkMovesWithItsSlot(t *testing.T) {
 	steps := func(eras map[Master]Era, hashes map[Master]Hash) (last []Action) {
 		round := m.Round()
 		m.Step(now, ErasRead{round, eras})
-		m.Step(now, PositionsRead{round, hashes})
+		m.Step(now, PositionsRead{round, hashes, nil})
 		return m.Step(now, LogRead{round, map[int32]Log{7: {Topic: "a", End: 10, Committed: 10, Noted: true}}, true})
 	}
 	m.Step(now, Assigned{[]int32{7}})
@@ -133,7 +133,7 @@ func TestMarksDamaged(t *testing.T) {
 	mark := MarkDamaged{1, "m", "new", "l", 2}
 	steps := func(round uint64) []Action {
 		m.Step(now, ErasRead{round, eras})
-		m.Step(now, PositionsRead{round, hashes})
+		m.Step(now, PositionsRead{round, hashes, nil})
 		log.Round = round
 		return m.Step(now, log)
 	}
@@ -216,10 +216,10 @@ func TestAlternatingMasters(t *testing.T) {
 func TestRenamedMasters(t *testing.T) {
 	t.Parallel()
 	m, now := New(), time.Unix(1_800_000_000, 0)
-	round := func(eras map[Master]Era, hashes map[Master]Hash) []Action {
+	round := func(eras map[Master]Era, hashes map[Master]Hash, lives map[Master]string) []Action {
 		n := m.Round()
 		m.Step(now, ErasRead{n, eras})
-		m.Step(now, PositionsRead{n, hashes})
+		m.Step(now, PositionsRead{n, hashes, lives})
 		return m.Step(now, LogRead{n, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000, Noted: true}}, false})
 	}
 	of := func(life string, next int64, healed Era) Hash {
@@ -232,18 +232,19 @@ func TestRenamedMasters(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	check("begin", round(map[Master]Era{"0": "x", "5": "y"}, map[Master]Hash{"0": of("l", 990, "x"), "5": of("k", 980, "y")}), Seek{1, 7, 980, 1000, 1000, true})
+	check("begin", round(map[Master]Era{"0": "x", "5": "y"}, map[Master]Hash{"0": of("l", 990, "x"), "5": of("k", 980, "y")}, nil), Seek{1, 7, 980, 1000, 1000, true})
 	m.Step(now, Written{WritePosition{1, "0", "x", "l", 7, "a", 995, false, false}, Wrote})
 	now = now.Add(time.Second)
 	m.Step(now, Tick{now, map[Master]History{"1": {"x", ""}, "0": {"y", "l"}}})
-	check("moved", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "j"}, "0": of("l", 995, "x")}), Seek{2, 7, 980, 1000, 1000, true})
+	check("moved", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "j"}, "0": of("l", 995, "x")},
+		map[Master]string{"0": "l", "5": "k"}), Seek{2, 7, 980, 1000, 1000, true})
 	if m.Changes() != 0 {
 		t.Error("the servers are the same")
 	}
 	m.Step(now, Done{2, 7, 1000})
 	check("written", m.Step(now, Drain{}), WritePosition{2, "0", "y", "l", 7, "a", 1000, true, false}, WritePosition{2, "1", "x", "j", 7, "a", 1000, true, false})
 	m.Step(now, Fenced{2, "1"})
-	check("emptied", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "i"}, "0": of("l", 1000, "y")}),
+	check("emptied", round(map[Master]Era{"1": "x", "0": "y"}, map[Master]Hash{"1": {Life: "i"}, "0": of("l", 1000, "y")}, nil),
 		Alert{Damaged, "1", 7, 500}, Seek{3, 7, 500, 1000, 1000, true})
 }
 
@@ -251,22 +252,44 @@ func TestRenamedMasters(t *testing.T) {
 func TestRenamedMasterIsReadAgain(t *testing.T) {
 	t.Parallel()
 	m, now := New(), time.Unix(1_800_000_000, 0)
-	round := func(eras map[Master]Era, hashes map[Master]Hash) []Action {
+	round := func(eras map[Master]Era, hashes map[Master]Hash, lives map[Master]string) []Action {
 		n := m.Round()
 		m.Step(now, ErasRead{n, eras})
-		m.Step(now, PositionsRead{n, hashes})
+		m.Step(now, PositionsRead{n, hashes, lives})
 		return m.Step(now, LogRead{n, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000, Noted: true}}, false})
 	}
 	had := Hash{Life: "l", Of: map[int32]Position{7: {"a", 990, "x"}}}
 	m.Step(now, Assigned{[]int32{7}})
-	round(map[Master]Era{"0": "x"}, map[Master]Hash{"0": had})
+	round(map[Master]Era{"0": "x"}, map[Master]Hash{"0": had}, nil)
 	now = now.Add(time.Second)
 	m.Step(now, Tick{now, map[Master]History{"1": {"x", ""}}})
 	for n := range uint64(3) {
-		if got, want := round(map[Master]Era{"1": "x"}, map[Master]Hash{"1": {Life: "j"}}), []Action{Seek{2 + n, 7, 990, 1000, 1000, true}}; !reflect.DeepEqual(got, want) {
+		if got, want := round(map[Master]Era{"1": "x"}, map[Master]Hash{"1": {Life: "j"}}, map[Master]string{"0": "l"}), []Action{Seek{2 + n, 7, 990, 1000, 1000, true}}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
 		m.Step(now, Fenced{2 + n, "1"})
+	}
+}
+
+// A master's keys were deleted, and its lowest slot moved, before a writer looked: it has nothing of what it had.
+func TestRenamedMasterWasEmptied(t *testing.T) {
+	t.Parallel()
+	m, now := New(), time.Unix(1_800_000_000, 0)
+	log := map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000, Noted: true}}
+	m.Step(now, Assigned{[]int32{7}})
+	m.Step(now, ErasRead{1, map[Master]Era{"0": "x"}})
+	m.Step(now, PositionsRead{1, map[Master]Hash{"0": {Life: "l", Of: map[int32]Position{7: {"a", 990, "x"}}}}, nil})
+	m.Step(now, LogRead{1, log, false})
+	now = now.Add(time.Second)
+	m.Step(now, Tick{now, map[Master]History{"1": {"x", ""}}})
+	got := m.Step(now, ErasRead{2, map[Master]Era{"1": "x"}})
+	if want := []Action{ReadPositions{2, map[Master]Era{"1": "x"}, []Master{"0"}}}; !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+	m.Step(now, PositionsRead{2, map[Master]Hash{"1": {Life: "j"}}, map[Master]string{"0": "k"}})
+	got = m.Step(now, LogRead{2, log, false})
+	if want := []Action{Alert{Damaged, "1", 7, 500}, Seek{2, 7, 500, 1000, 1000, true}}; !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v, want %+v", got, want)
 	}
 }
 

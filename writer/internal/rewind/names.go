@@ -5,87 +5,115 @@ import (
 	"slices"
 )
 
-// servers are the positions of the masters by their eras, as the name of a master, and with it its hash, is another one
-// when its lowest slot has moved. Then it has what it had.
-type servers struct {
-	names   map[Master]Era
-	of      map[Era]map[int32]Position
-	healed  map[Era]map[int32]bool // also if the hash is gone since
-	damaged map[Era]bool           // the mark was there
-	renamed map[Era]string         // life of the hash under another name, in which not all may be written yet
+// servers are the masters by their eras, as the name of a master, and with it its hash, is another one when its lowest slot
+// has moved. Then it has what it had, if its former hash is still there, wherever it is: else its keys were deleted before.
+type servers map[Era]*server
+
+// server is what is known of one master.
+type server struct {
+	name    Master
+	life    string // of the hash under that name
+	of      map[int32]Position
+	healed  map[int32]bool // also if the hash is gone since
+	damaged bool           // the mark was there
+	renamed bool           // not all may be written under its name yet
+}
+
+// former returns the names that masters had before. Their hashes are read, too.
+func (s servers) former(eras map[Master]Era) (names []Master) {
+	for name, era := range eras {
+		if had := s[era]; had != nil && had.name != name {
+			names = append(names, had.name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // published reports whether what was committed of a partition is published for certain, also what was applied again: on
 // all masters the last rewind has ended.
-func (s *servers) published(partition int32) bool {
-	for _, era := range s.names {
-		if !s.healed[era][partition] {
+func (s servers) published(partition int32) bool {
+	for _, of := range s {
+		if !of.healed[partition] {
 			return false
 		}
 	}
 	return true
 }
 
-// take returns hashes with the positions of those that had other names, and knows all from then on. Of one that
-// has got another's hash with a slot the lower position counts. The mark of a damaged one has gone with the slot, too.
-func (s *servers) take(eras map[Master]Era, hashes map[Master]Hash) map[Master]Hash {
-	all, of, healed := maps.Clone(hashes), make(map[Era]map[int32]Position, len(eras)), make(map[Era]map[int32]bool, len(eras))
-	damaged, renamed := make(map[Era]bool), make(map[Era]string)
+// take returns hashes with the positions of those that had other names, and the masters as they are known from then on.
+// Lives are those of the former hashes.
+func (s servers) take(eras map[Master]Era, hashes map[Master]Hash, lives map[Master]string) (servers, map[Master]Hash) {
+	all, known := maps.Clone(hashes), make(servers, len(eras))
 	for master, era := range eras {
-		h := hashes[master]
-		if had, known := s.of[era]; known && (s.names[master] != era || s.unwritten(era, &h)) {
-			renamed[era] = h.Life
-			h.Of, h.Renamed, h.WasDamaged = maps.Clone(h.Of), true, s.damaged[era]
-			if h.Of == nil {
-				h.Of = make(map[int32]Position)
-			}
-			for id, p := range had {
-				if there, ok := h.Of[id]; !ok || there.Topic == p.Topic && p.Next < there.Next {
-					h.Of[id] = p
-				}
-			}
+		h, had := hashes[master], s[era]
+		renamed := had != nil && had.isElsewhere(master, &h, lives)
+		if renamed {
+			h = had.with(h)
 			all[master] = h
 		}
-		damaged[era] = h.Damaged || h.WasDamaged
-		if of[era] = maps.Clone(h.Of); h.Of == nil {
-			of[era] = make(map[int32]Position)
-		}
-		if healed[era] = s.healed[era]; healed[era] == nil {
-			healed[era] = make(map[int32]bool)
-		}
-		for id, p := range h.Of {
-			healed[era][id] = healed[era][id] || p.Healed == era
-		}
+		known[era] = &server{master, h.Life, maps.Clone(h.Of), make(map[int32]bool), h.Damaged || h.WasDamaged, renamed}
+		known[era].heal(had, era)
 	}
-	s.names, s.of, s.healed, s.damaged, s.renamed = eras, of, healed, damaged, renamed
-	return all
+	return known, all
 }
 
-// unwritten reports whether a hash is read again before all positions of its master were written under its new name.
-func (s *servers) unwritten(era Era, h *Hash) bool {
-	if h.Life == "" || h.Life != s.renamed[era] {
+// isElsewhere reports whether a master has more than its hash tells: it had another name, and what it had there is not lost and
+// not yet written here.
+func (s *server) isElsewhere(name Master, h *Hash, lives map[Master]string) bool {
+	if s.name != name {
+		return s.life != "" && lives[s.name] == s.life
+	}
+	if !s.renamed || h.Life != s.life {
 		return false
 	}
-	for id := range s.of[era] {
+	for id := range s.of {
 		if _, there := h.Of[id]; !there {
 			return true
 		}
 	}
-	return s.damaged[era] && !h.Damaged
+	return s.damaged && !h.Damaged
+}
+
+// with returns a hash with what its master had. Of one that has got another's hash with a slot the lower position counts. The mark
+// of a damaged one has gone with the slot, too.
+func (s *server) with(h Hash) Hash {
+	h.Renamed, h.WasDamaged = true, s.damaged
+	if h.Of = maps.Clone(h.Of); h.Of == nil {
+		h.Of = make(map[int32]Position)
+	}
+	for id, p := range s.of {
+		if there, ok := h.Of[id]; !ok || there.Topic == p.Topic && p.Next < there.Next {
+			h.Of[id] = p
+		}
+	}
+	return h
+}
+
+// heal notes what is healed in an era, by the positions or as it was known.
+func (s *server) heal(had *server, era Era) {
+	if had != nil {
+		maps.Copy(s.healed, had.healed)
+	}
+	for id, p := range s.of {
+		s.healed[id] = s.healed[id] || p.Healed == era
+	}
 }
 
 // wrote notes a position that was written.
-func (s *servers) wrote(w *WritePosition) {
-	p := s.of[w.Era][w.Partition]
-	if s.of[w.Era] == nil || p.Topic == w.Topic && p.Next > w.Next && !w.Reset {
+func (s servers) wrote(w *WritePosition) {
+	of := s[w.Era]
+	if of == nil || of.of[w.Partition].Topic == w.Topic && of.of[w.Partition].Next > w.Next && !w.Reset {
 		return
 	}
-	p.Topic, p.Next = w.Topic, w.Next
+	p := Position{w.Topic, w.Next, of.of[w.Partition].Healed}
 	if w.Heal {
-		p.Healed = w.Era
-		s.healed[w.Era][w.Partition] = true
+		p.Healed, of.healed[w.Partition] = w.Era, true
 	}
-	s.of[w.Era][w.Partition] = p
+	if of.of == nil {
+		of.of = make(map[int32]Position)
+	}
+	of.of[w.Partition] = p
 }
 
 // sameServers reports whether masters have the same histories, whatever their names.
