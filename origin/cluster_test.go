@@ -102,7 +102,11 @@ func checkCluster(ctx context.Context, node *redis.Client) error {
 // pipeline over many boards goes to all nodes, and each loads the scripts.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	client := dialed(t, Options{URL: startCluster(t, false).url(), Mode: ModeCluster, Timeout: testTimeout})
+	readsFromAll(t, dialed(t, Options{URL: startCluster(t, false).url(), Mode: ModeCluster, Timeout: testTimeout}))
+}
+
+// readsFromAll has boards read that are on three servers.
+func readsFromAll(t *testing.T, client redis.UniversalClient) {
 	o := New(client, wire.DefaultNames(), WithTimeout(testTimeout))
 	var boards []rankcache.BoardID
 	var uids []string

@@ -31,20 +31,23 @@ const (
 
 // Modes of a Redis deployment.
 const (
-	ModeSingle   = "single"
-	ModeCluster  = "cluster"
-	ModeSentinel = "sentinel"
+	ModeSingle    = "single"
+	ModeCluster   = "cluster"
+	ModeSentinel  = "sentinel"
+	ModeInstances = "instances" // several servers that know nothing of each other
 )
 
 // Options tell [Dial] how to reach Redis.
 type Options struct {
 	// URL is redis://user:password@host:port/db, rediss:// for TLS, or
 	// unix:///path. Its query takes go-redis's options for the mode, such as
-	// pool_size=40, addr=host2:6379 (cluster and sentinel nodes),
+	// pool_size=40, addr=host2:6379 (cluster and sentinel nodes, the other instances),
 	// master_name=m (sentinel), skip_verify=true (single and sentinel).
 	URL string
-	// Mode is single (also ""), cluster or sentinel.
+	// Mode is single (also ""), cluster, sentinel or instances.
 	Mode string
+	// NotePlace has each instance that has no place among the others yet note the one that it has by the addresses.
+	NotePlace bool
 	// Username and Password, if set, override the URL's, which keeps secrets out
 	// of addresses.
 	Username, Password string
@@ -79,8 +82,10 @@ func Dial(opts Options) (redis.UniversalClient, error) {
 		return opts.cluster()
 	case ModeSentinel:
 		return opts.sentinel()
+	case ModeInstances:
+		return opts.instances()
 	}
-	return nil, fmt.Errorf("redis mode %q: want %s, %s or %s", opts.Mode, ModeSingle, ModeCluster, ModeSentinel)
+	return nil, fmt.Errorf("redis mode %q: want %s, %s, %s or %s", opts.Mode, ModeSingle, ModeCluster, ModeSentinel, ModeInstances)
 }
 
 // checkURL rejects ambiguous URLs: a password with a bare "#", "/" or "?" ends up
@@ -111,12 +116,23 @@ func (opts Options) single() (redis.UniversalClient, error) {
 }
 
 func (opts Options) cluster() (redis.UniversalClient, error) {
+	o, err := opts.clusterOptions("cluster")
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewClusterClient(o)
+	reloadOnErrors(client)
+	return client, nil
+}
+
+// clusterOptions returns those of a client of several servers.
+func (opts Options) clusterOptions(mode string) (*redis.ClusterOptions, error) {
 	o, err := redis.ParseClusterURL(opts.URL)
 	if err != nil {
-		return nil, fmt.Errorf("redis cluster url: %w", err)
+		return nil, fmt.Errorf("redis %s url: %w", mode, err)
 	}
 	if o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
-		return nil, fmt.Errorf("redis cluster url: read_only, route_by_latency and route_randomly %s", readFromReplicas)
+		return nil, fmt.Errorf("redis %s url: read_only, route_by_latency and route_randomly %s", mode, readFromReplicas)
 	}
 	setDefault(&o.DialerRetries, dialAttempts)
 	o.CredentialsProvider = opts.Credentials
@@ -126,9 +142,7 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 	if err := opts.setCA(o.TLSConfig); err != nil {
 		return nil, err
 	}
-	client := redis.NewClusterClient(o)
-	reloadOnErrors(client)
-	return client, nil
+	return o, nil
 }
 
 func (opts Options) sentinel() (redis.UniversalClient, error) {

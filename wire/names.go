@@ -55,6 +55,9 @@ type Names struct {
 	ClassPrefix  string
 }
 
+// PlaceKey is the key that each of several instances of Redis that know nothing of each other has: its place among them, as "2/3".
+const PlaceKey = "rankcache:place"
+
 // DefaultNames returns the names of the wire contract.
 func DefaultNames() Names {
 	return Names{

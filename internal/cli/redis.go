@@ -26,13 +26,15 @@ type RedisOptions struct {
 	redisSecret  *Secret
 	redisCA      string
 	RedisTimeout time.Duration
+	// NotePlace is set by a command that may write to all of Redis ([origin.Options]).
+	NotePlace bool
 }
 
 // RegisterRedis registers how Redis is reached.
 func (o *RedisOptions) RegisterRedis(flags *pflag.FlagSet) {
 	o.redis = SecretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
-	ChoiceVar(flags, &o.RedisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
-		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
+	ChoiceVar(flags, &o.RedisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes), sentinel (master_name=…), or instances that know nothing of each other (each addr=… adds one, in an order that stays): boards are spread over them by their ids",
+		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel, origin.ModeInstances)
 	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
 	o.redisSecret = SecretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
 	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
@@ -44,7 +46,7 @@ func (o *RedisOptions) DialRedis() (redis.UniversalClient, error) {
 	if u, err := url.Parse(o.redis.Get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
 		return nil, Usagef("--redis is not a URL of Redis: want redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
 	}
-	client, err := origin.Dial(origin.Options{URL: o.redis.Get(), Mode: o.RedisMode, Timeout: o.RedisTimeout,
+	client, err := origin.Dial(origin.Options{URL: o.redis.Get(), Mode: o.RedisMode, Timeout: o.RedisTimeout, NotePlace: o.NotePlace,
 		Credentials: o.Credentials, CAFile: o.redisCA})
 	if err != nil {
 		return nil, Usagef("--redis: %w", err)

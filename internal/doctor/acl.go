@@ -107,8 +107,15 @@ func (r Redis) needs(role string) []permission {
 	return nil
 }
 
-// ofCluster returns what a role that looks for the masters of a cluster needs besides.
-func (r Redis) ofCluster(role string) []permission {
+// ofMode returns what a role needs besides that looks for the masters of a cluster, or compares the places of instances.
+func (r Redis) ofMode(role string) (list []permission) {
+	if r.Mode == "instances" {
+		list = append(list, permission{[]any{"GET", wire.PlaceKey}, false})
+		if role == "write" {
+			list = append(list, permission{[]any{"SETNX", wire.PlaceKey, "1/2"}, true})
+		}
+		return list
+	}
 	if r.Mode != "cluster" || !slices.Contains([]string{"write", "controller", "ledger"}, role) {
 		return nil
 	}
@@ -137,7 +144,7 @@ func (r Redis) commands(ctx context.Context) Verdict {
 	untried := 0
 	for _, role := range r.Roles {
 		var missing, lacking []string
-		for _, a := range append(r.needs(role), r.ofCluster(role)...) {
+		for _, a := range append(r.needs(role), r.ofMode(role)...) {
 			if !dry && a.writes {
 				untried++
 				continue

@@ -14,7 +14,7 @@ import (
 // Redis has the checks of Redis. The caller closes the client.
 type Redis struct {
 	Client redis.UniversalClient
-	Mode   string // single, cluster or sentinel
+	Mode   string // single, cluster, sentinel or instances
 	Names  wire.Names
 	Total  string   // value of --total
 	Roles  []string // of serve, write and poll

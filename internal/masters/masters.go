@@ -2,9 +2,11 @@
 package masters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +24,7 @@ func Each(ctx context.Context, client redis.UniversalClient, do func(ctx context
 		return do(ctx, Tag(0), client)
 	}
 	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		lowest, err := lowestSlot(ctx, node)
+		lowest, err := lowestSlot(ctx, cluster, node)
 		if err != nil || lowest < 0 {
 			return err
 		}
@@ -40,7 +42,7 @@ func Of(ctx context.Context, client redis.UniversalClient, key string) (tag stri
 	if err != nil {
 		return "", err
 	}
-	lowest, err := lowestSlot(ctx, node)
+	lowest, err := lowestSlot(ctx, cluster, node)
 	if err == nil && lowest < 0 {
 		err = fmt.Errorf("the server of key %s has no slots any more", key)
 	}
@@ -62,8 +64,17 @@ func Era(info string, err error) (string, error) {
 	return id[:eraLen], nil
 }
 
-// lowestSlot returns the lowest slot of a node by its own account, -1 if it has none.
-func lowestSlot(ctx context.Context, node *redis.Client) (lowest int, err error) {
+// lowestSlot returns the lowest slot of a node, -1 if it has none: by its own account, or by the client's if the servers know
+// nothing of each other.
+func lowestSlot(ctx context.Context, cluster *redis.ClusterClient, node *redis.Client) (lowest int, err error) {
+	if fixed := cluster.Options().ClusterSlots; fixed != nil {
+		ranges, err := fixed(ctx)
+		at := slices.IndexFunc(ranges, func(s redis.ClusterSlot) bool { return s.Nodes[0].Addr == cmp.Or(node.NodeAddress(), node.Options().Addr) })
+		if err != nil || at < 0 {
+			return -1, err
+		}
+		return ranges[at].Start, nil
+	}
 	text, err := node.ClusterNodes(ctx).Result()
 	if err != nil {
 		return -1, fmt.Errorf("slots of a node of the cluster: %w", err)

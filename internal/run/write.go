@@ -128,6 +128,7 @@ type Writer struct {
 func newWriter(o *WriteOptions, log *slog.Logger) (*Writer, error) {
 	w := &Writer{options: o, log: log, registry: cli.NewRegistry()}
 	var err error
+	o.NotePlace = true
 	if w.redis, err = o.DialRedis(); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type respOptions struct {
 }
 
 func (o *respOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.addr, "resp", "", "`address` for clients of Redis, such as 127.0.0.1:6390; empty: none. Keep it on loopback: a client that can connect can do all that this sidecar can in Redis. Not with --redis-mode cluster")
+	flags.StringVar(&o.addr, "resp", "", "`address` for clients of Redis, such as 127.0.0.1:6390; empty: none. Keep it on loopback: a client that can connect can do all that this sidecar can in Redis. Not with --redis-mode cluster or instances")
 	flags.StringVar(&o.socket, "resp-socket", "", "Unix socket `file` for clients of Redis")
 	flags.DurationVar(&o.maxAge, "resp-max-age", 0, "pass reads over --resp on to Redis if the copy was last known to be current before so long; 0: read any copy that is open")
 }

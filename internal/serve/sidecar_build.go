@@ -198,8 +198,8 @@ func (s *Sidecar) buildResp() (err error) {
 		return nil
 	}
 	client, ok := s.redis.(*redis.Client)
-	if !ok || o.RedisMode == origin.ModeCluster {
-		return cli.Usagef("--resp can't be used with --redis-mode cluster: clients of a cluster connect to its nodes by themselves")
+	if !ok {
+		return cli.Usagef("--resp can't be used with --redis-mode %s: it relays to one server", o.RedisMode)
 	}
 	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), OneMaster: o.RedisMode == origin.ModeSentinel, Credentials: o.Credentials, DB: client.Options().DB,
 		Names: o.Names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.RedisTimeout}, s.log, s.Registry)

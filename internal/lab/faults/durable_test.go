@@ -21,6 +21,7 @@ import (
 	"rankcache/internal/masters"
 	"rankcache/internal/testkit"
 	"rankcache/ledger"
+	"rankcache/origin"
 	"rankcache/wire"
 )
 
@@ -235,6 +236,7 @@ func TestDurable(t *testing.T) {
 	build(t)
 	t.Run("Sentinel", durableOnSentinel)
 	t.Run("Cluster", durableOnCluster)
+	t.Run("Instances", durableOnInstances)
 }
 
 // A writer hangs, the master dies with changes that no replica has, and while these are made up for, a writer and the ledger
@@ -326,6 +328,35 @@ func durableOnCluster(t *testing.T) {
 		d.takeOver(old)
 		d.writer(1).Signal(syscall.SIGCONT)
 	})
+	d.finish(begun)
+}
+
+// durableOnInstances are servers that know nothing of each other, each of which comes back as it was when it was last saved.
+func durableOnInstances(t *testing.T) {
+	var all []*servers.Redis
+	for range 3 {
+		all = append(all, testkit.StartRedis(t, servers.RedisOptions{}))
+	}
+	url := "redis://" + all[0].Addr() + "?addr=" + all[1].Addr() + "&addr=" + all[2].Addr()
+	client, err := origin.Dial(origin.Options{URL: url, Mode: origin.ModeInstances, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDurable(t, testkit.SQLKinds[0], client, "--redis", url, "--redis-mode", "instances")
+	d.startLoad()
+	begun := time.Now()
+	for i, one := range all {
+		d.whole()
+		d.lose(fmt.Sprintf("instance %d of 3 died and came back", 1+i), func() {
+			d.must(one.Do(t.Context(), "SAVE"))
+			d.acked(700)
+			d.must(one.Kill())
+			if i == 1 {
+				d.killWriter(0)
+			}
+			d.must(one.Restart(t.Context()))
+		})
+	}
 	d.finish(begun)
 }
 
