@@ -45,6 +45,8 @@ type Meta struct {
 	Adopting bool
 	// Primed is set when a board that sums up several periods has what the earlier ones give it.
 	Primed bool
+	// HasHidden is set once the board has had a hidden member: it has the companion [Hidden] then.
+	HasHidden bool
 	rankcache.State
 	Members uint64
 	// End is when the board's period ends, and Expires when its keys do, in Unix
@@ -98,6 +100,7 @@ const (
 	metaAdopting   = 0x10
 	metaUnknownSum = 0x20
 	metaPrimed     = 0x40
+	metaHasHidden  = 0x80
 )
 
 // ErrMeta reports a meta value that this version can't read.
@@ -114,6 +117,9 @@ func AppendMeta(dst []byte, m *Meta) []byte {
 	}
 	if m.Primed {
 		flags |= metaPrimed
+	}
+	if m.HasHidden {
+		flags |= metaHasHidden
 	}
 	version := byte(1)
 	if m.Era != "" {
@@ -141,6 +147,7 @@ func ParseMeta(value string) (m Meta, err error) {
 	data := []byte(value)
 	flags := data[1]
 	m.Life, m.Adopting, m.HasSum, m.Primed = Life(flags&lifeMask), flags&metaAdopting != 0, flags&metaUnknownSum == 0, flags&metaPrimed != 0
+	m.HasHidden = flags&metaHasHidden != 0
 	for i, n := range []*uint64{&m.Run, &m.Seq, &m.Sum, &m.Members, &m.End, &m.Expires, &m.Now, &m.Turn} {
 		*n = binary.BigEndian.Uint64(data[2+8*i:])
 	}

@@ -35,16 +35,19 @@ type Op uint8
 
 // The operations of commands and updates. OpTrim is of updates alone: the writer has
 // removed the last member of a board that keeps only its best. OpBest gives the member a
-// number as its score, unless it has a better one.
+// number as its score, unless it has a better one. OpHide and OpRestore are of commands alone: they change whether a
+// member is on the board ([Veil]).
 const (
 	OpIncr Op = iota + 1
 	OpSet
 	OpDelete
 	OpTrim
 	OpBest
+	OpHide
+	OpRestore
 )
 
-var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete", OpTrim: "trim", OpBest: "best"}
+var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete", OpTrim: "trim", OpBest: "best", OpHide: "hide", OpRestore: "restore"}
 
 // Removes reports whether the operation takes the member from the board.
 func (op Op) Removes() bool { return op == OpDelete || op == OpTrim }
@@ -56,10 +59,13 @@ func (op Op) HasDelta() bool { return op == OpIncr || op == OpBest }
 // either sequence.
 func (op Op) Commutes(other Op) bool { return op == other && op.HasDelta() }
 
+// Moves reports whether the operation takes a member out of sight, or brings it back.
+func (op Op) Moves() bool { return op == OpHide || op == OpRestore }
+
 // ParseOp returns the operation of a command named s, or an error that wraps [ErrOp].
 func ParseOp(s string) (Op, error) {
 	for op, name := range opNames {
-		if name == s && s != "" && Op(op) != OpTrim {
+		if name == s && s != "" && Op(op) != OpTrim && !Op(op).Moves() {
 			return Op(op), nil
 		}
 	}
@@ -68,7 +74,7 @@ func ParseOp(s string) (Op, error) {
 
 // String returns the operation as it is written on the wire.
 func (op Op) String() string {
-	if op >= OpIncr && op <= OpBest {
+	if op >= OpIncr && op <= OpRestore {
 		return opNames[op]
 	}
 	return "op(" + strconv.Itoa(int(op)) + ")"
@@ -93,24 +99,33 @@ type Update struct {
 	OrderID string // the caller's idempotency key
 	By      string // the member's groups at that time, as [AppendDims] writes them; on the ledger's topic alone
 	At      int64  // when the command was given, Unix milliseconds
+	Veil    Veil   // of a member that is hidden, and after a hide or restore
 }
 
 // AppendUpdate appends u in the wire form of the boards' topics (JSON, version 2), which has the
 // raw score and delta, and a set for a best, and returns the longer slice. [DecodeUpdate] reads them
 // back as those of a board whose scores are shown as they are, and all else of a valid u unchanged.
 func AppendUpdate(dst []byte, u *Update) []byte {
-	if u.Op == OpBest { // which older sidecars don't know, and for which the score is all that counts
+	if u.Op == OpBest || u.Op.Moves() || u.Veil.Hidden { // which older sidecars don't know, and for which the score is all that counts
 		set := *u
-		set.Op, u = OpSet, &set
+		if set.Op = OpSet; u.Veil.Hidden || u.Veil.Bare {
+			set.Op = OpDelete
+		}
+		u = &set
 	}
 	return u.append(dst, 2, u.Score, u.Form.Raw(u.Delta), false)
 }
 
 // AppendShownUpdate is [AppendUpdate] for those who have posted the change: score is the one
-// that is shown, and raw stands beside it where it is another.
+// that is shown, and raw stands beside it where it is another. A hidden member's score is the one that it would come
+// back with.
 func AppendShownUpdate(dst []byte, u *Update) []byte {
 	shown := u.Form.Shown(u.Score)
-	return u.append(dst, 2, shown, u.Delta, shown != u.Score)
+	dst = u.append(dst, 2, shown, u.Delta, shown != u.Score)
+	if u.Veil.Hidden {
+		dst = append(dst[:len(dst)-1], `,"hidden":true}`...)
+	}
+	return dst
 }
 
 // append appends u with a score and a delta, and the raw score if it is wanted.
@@ -125,7 +140,7 @@ func (u *Update) append(dst []byte, version byte, score, delta float64, raw bool
 	if u.Op.HasDelta() {
 		dst = AppendScore(append(dst, `,"delta":`...), delta)
 	}
-	if !u.Op.Removes() {
+	if !u.Op.Removes() && !u.Veil.Bare {
 		dst = AppendScore(append(dst, `,"score":`...), score)
 		if raw {
 			dst = AppendScore(append(dst, `,"raw":`...), u.Score)

@@ -18,8 +18,8 @@ import (
 )
 
 // maxPasses is how often a command is sent in one attempt: a board that is met for the
-// first time may be of another era, have another number of buckets, and then need a preparation.
-const maxPasses = 6
+// first time may be of another era, have another number of buckets, hide members, and then need a preparation.
+const maxPasses = 7
 
 // applier applies commands in Redis: the only code that changes a score. All keys of a
 // script carry the board as hash tag, so that a cluster runs it in the board's slot. It
@@ -28,6 +28,7 @@ type applier struct {
 	*adopter
 	posts    gatherer
 	scripts  scripts
+	hiding   hidingBoards
 	sampling rate.Sometimes
 }
 
@@ -241,6 +242,7 @@ func orderedBoards(jobs []*job) map[rankcache.BoardID]bool {
 func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args []any) {
 	board, r := jobs[0].Board, &jobs[0].rules
 	f := r.features()
+	f.Hidden = !f.Trim && (a.hiding.has(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
 	n := a.buckets.of(board)
 	keys = a.appendCompanions([]string{a.names.BoardKey(board), a.names.MetaKey(board)}, board, f)
 	now := a.now().UnixMilli()
@@ -331,6 +333,9 @@ func (a *applier) finish(j *job, reply string, err error) error {
 	}
 	if err == nil && j.need == needBuckets {
 		err = a.buckets.note(j.Board, reply[1:])
+	}
+	if err == nil && j.need == needHidden {
+		a.hiding.note(j.Board)
 	}
 	if refusal := asRefusal(err); refusal != nil {
 		j.Outcome, err = Outcome{Refusal: refusal}, nil

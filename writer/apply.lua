@@ -22,6 +22,8 @@
 -- Of primes both hashes of a pair are the same one, which has all primes of the board until it has the bit primed (64).
 -- With trim then follow in KEYS the hash of all members' scores, and in ARGV how many stay
 -- in the sorted set.
+-- Of a board that hides members (bit 128), and of commands to hide or restore one, KEYS then has the hash of hidden
+-- members. The other scripts return "h" for such a board.
 -- No functions of its own: to make a closure costs as much as a call of a command.
 local call, pack, unpack, sub, sha1hex = redis.call, struct.pack, struct.unpack, string.sub, redis.sha1hex
 local board, meta = KEYS[1], call('GET', KEYS[2])
@@ -44,8 +46,13 @@ local _, flags, run, seq, sum, members, finish, expires, last, turn, life, bucke
 if buckets ~= tonumber(ARGV[2]) then
   return 'n' .. string.format('%.0f', buckets)
 end
+--if Plain
+if flags >= 128 then
+  return 'h'
+end
+--end
 --if Prime
-if flags % 128 >= 64 or call('HGET', KEYS[3], '') ~= 'whole' then -- a rebuilt board has its primes, and no record of them
+if flags % 128 >= 64 or call('HGET', KEYS[#KEYS], '') ~= 'whole' then -- a rebuilt board has its primes, and no record of them
   return '!primed'
 end
 --end
@@ -73,6 +80,13 @@ end
 local scores, best = KEYS[orders], tonumber(ARGV[first])
 orders, first = orders + 1, first + 1
 if call('HEXISTS', scores, '') == 0 then
+  return 'p'
+end
+--end
+--if Hidden
+local hidden = KEYS[orders]
+orders = orders + 1
+if flags >= 128 and call('HEXISTS', hidden, '') == 0 then
   return 'p'
 end
 --end
@@ -183,6 +197,32 @@ for i = first, #ARGV, 2 do
       base = tonumber(call('HGET', scores, member) or nil)
     end
     --end
+    --if Hidden
+    -- A hidden member's score is in the hash alone. What hides or restores it gives it the score that it has.
+    local serial, kept = string.match(call('HGET', hidden, member) or '', '^(%d+) ?(.*)$')
+    serial, kept = serial or 0, kept ~= '' and kept
+    if kept then
+      base = tonumber(kept)
+    end
+    local hides, moves, full = kept, op > 5 and op, false
+    if moves then
+      if number > tonumber(serial) then
+        hides, serial = op == 6, string.format('%.0f', number)
+      end
+      if hides and not kept and call('HLEN', hidden) > 1000 then
+        local n = 0
+        local all = call('HGETALL', hidden)
+        for k = 2, #all, 2 do
+          n = n + (string.find(all[k], ' ', 1, true) and 1 or 0)
+        end
+        full = n >= 1000 or call('HLEN', hidden) > 10000
+      end
+      op, score = base and 2 or 3, base or 0
+      --if Ties
+      score = floor(score)
+      --end
+    end
+    --end
     if base and op == 1 then
       --if Ties
       score = floor(base) + number
@@ -231,7 +271,12 @@ for i = first, #ARGV, 2 do
     local total = op == 1 and number > 0 and number + (tonumber(call('HGET', gain, member) or nil) or 0)
     --end
     local sign = '+'
+    --if Hidden
+    if moves then -- what guards don't count
+    elseif not (old or kept) and op ~= 3 and members >= most then
+    --else
     if not old and op ~= 3 and members >= most then
+    --end
       sign = 'M'
     elseif score <= limit and score >= -limit and (tonumber(redis.pcall('HINCRBY', guard, member, 1)) or 0) > changes then
       sign = 'C'
@@ -243,6 +288,10 @@ for i = first, #ARGV, 2 do
     --end
     if not (score <= limit and score >= -limit) then -- beyond, infinite, or no number
       reply = '!score_range'
+    --if Hidden
+    elseif full then
+      reply = '!hidden_full'
+    --end
     --if Guard
     elseif sign ~= '+' and refuse then
       reply = '!' .. sign
@@ -268,7 +317,24 @@ for i = first, #ARGV, 2 do
         end
       end
       --end
+      --if Hidden
+      if moves and flags < 128 then
+        flags = flags + 128
+        call('HSET', hidden, '', '')
+        call('SETRANGE', KEYS[2], 1, string.char(flags))
+        if expires > 0 then
+          call('PEXPIREAT', hidden, string.format('%.0f', expires))
+        end
+      end
+      if hides then
+        call('HSET', hidden, member, serial .. ' ' .. (op == 3 and '-' or string.format('%.17g', score)))
+      elseif moves then
+        call('HSET', hidden, member, serial)
+      end
+      if op == 3 or hides then
+      --else
       if op == 3 then
+      --end
         --if Trim
         call('HDEL', scores, member)
         --end
@@ -297,10 +363,18 @@ for i = first, #ARGV, 2 do
         end
       end
       sum, seq = (sum + share) % 281474976710656, seq + 1
+      --if Hidden
+      record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
+      if hides or moves then
+        record = record .. pack('>I6BI7', 0, 200 + (op == 3 and 1 or 0) + (hides and 2 or 0), tonumber(serial))
+      end
+      record = record .. sub(ARGV[i + 1], 35)
+      --else
       --if Origin
       record = pack('>c7dI7I6I6I4I6c4', mark, score, run, seq, sum, members, at, sub(ARGV[i + 1], 35))
       --else
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
+      --end
       --end
       --if Trim
       while members > best and #record < 1000 do

@@ -30,6 +30,7 @@ type Command struct {
 	Form    rankcache.ScoreForm // of the board, in which the number is given
 	OrderID string              // the caller's idempotency key
 	At      int64               // Unix milliseconds
+	Reason  string              // why a member is hidden or restored
 	Prime   bool                // what ended periods give a member of a rolling board
 }
 
@@ -42,7 +43,12 @@ func (c *Command) groups() string {
 }
 
 // raw is the command's number as Redis takes it.
-func (c *Command) raw() float64 { return c.Form.Raw(c.Number) }
+func (c *Command) raw() float64 {
+	if c.Op.Moves() { // a serial
+		return c.Number
+	}
+	return c.Form.Raw(c.Number)
+}
 
 // Refusal is the reason why a command is not applied. Reason is one of a few fixed
 // words, usable as a metric label; those from "board" to "at" name a field of the command, "field" is one that should not be there.
@@ -69,6 +75,7 @@ type rawCommand struct {
 	Score  *float64          `json:"score,omitempty"`
 	Order  string            `json:"order"`
 	At     int64             `json:"at"`
+	Reason string            `json:"reason,omitempty"`
 	Prime  bool              `json:"prime,omitempty"`
 }
 
@@ -100,7 +107,7 @@ type rest struct {
 // encodeCommand returns the JSON of a command, its time included: that of the record that
 // it becomes would be another.
 func encodeCommand(c *Command) []byte {
-	w := rawCommand{Class: c.Class, Dims: c.Dims, By: c.By, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At}
+	w := rawCommand{Class: c.Class, Dims: c.Dims, By: c.By, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At, Reason: c.Reason}
 	if c.Class == "" {
 		w.Board = string(c.Board)
 	}
@@ -155,6 +162,9 @@ func (w *foreignCommand) command(data []byte) (*Command, error) {
 	}
 	if w.RankID != nil && !w.Prime {
 		return legacyCommand(data)
+	}
+	if w.Reason != "" || isMove(w.Op) {
+		return w.move()
 	}
 	op, err := wire.ParseOp(w.Op)
 	if err != nil {

@@ -25,7 +25,7 @@ func (f fedJobs) all() []*job { return slices.Concat(f...) }
 // or before, feeds others: a crash can come between.
 func (p *processor) fed(jobs []*job) (fed fedJobs) {
 	for i, j := range jobs {
-		if j.rules.kind == nil || len(j.rules.kind.Feeds) == 0 || !j.done || j.Refusal != nil {
+		if j.rules.kind == nil || len(j.rules.kind.Feeds) == 0 || !j.done || j.Refusal != nil || j.Op.Moves() {
 			continue
 		}
 		if fed == nil {

@@ -39,8 +39,10 @@ func (p *poster) handler() http.Handler {
 	mux.HandleFunc("POST /v1/scores", p.postScore)
 	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
 	mux.HandleFunc("POST /v1/scores:delete", p.postDelete)
+	mux.HandleFunc("POST /v1/members:hide", p.postMove(wire.OpHide))
+	mux.HandleFunc("POST /v1/members:restore", p.postMove(wire.OpRestore))
 	mux.Handle("GET /v1/status", statusPage{p.processor})
-	for path, method := range map[string]string{"/v1/scores": http.MethodPost, "/v1/scores:batch": http.MethodPost, "/v1/scores:delete": http.MethodPost,
+	for path, method := range map[string]string{"/v1/scores": http.MethodPost, "/v1/scores:batch": http.MethodPost, "/v1/scores:delete": http.MethodPost, "/v1/members:hide": http.MethodPost, "/v1/members:restore": http.MethodPost,
 		"/v1/status": http.MethodGet} {
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", method)
@@ -48,7 +50,7 @@ func (p *poster) handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
-		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete or GET /v1/status").Write(rw)
+		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete, /v1/members:hide, /v1/members:restore or GET /v1/status").Write(rw)
 	})
 	return httpserve.CheckOrigin(mux)
 }

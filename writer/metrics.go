@@ -81,7 +81,7 @@ func (m *metrics) note(j *job, now time.Time) {
 	if j.rules.features().Guard && j.Op == wire.OpIncr && j.raw() > 0 {
 		m.gains.note(j.Board, j.Member, j.raw(), now)
 	}
-	if j.Op != wire.OpDelete && j.rules.features().Ties && j.Update.Seq >= wire.TieLimit(j.Update.Score) {
+	if j.Op != wire.OpDelete && !j.Op.Moves() && j.rules.features().Ties && j.Update.Seq >= wire.TieLimit(j.Update.Score) {
 		m.ties.Inc()
 	}
 }

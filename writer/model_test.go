@@ -37,6 +37,13 @@ type boardModel struct {
 	beyond   string             // limit that the last command was beyond
 	unranked int                // changes whose ties are not told apart
 	all      map[string]float64 // scores of a board that is trimmed, also of members outside
+	veils    map[string]veiled  // of members that are, or were, hidden
+}
+
+// veiled is a member that is, or was, hidden, and its score while it is.
+type veiled struct {
+	wire.Veil
+	raw float64
 }
 
 // known is an applied order.
@@ -126,6 +133,8 @@ func (m *boardModel) after(c *Command) (score, limit float64) {
 		return c.raw(), limit
 	case wire.OpSet:
 		return c.raw(), limit
+	case wire.OpHide, wire.OpRestore:
+		return old, limit
 	}
 	return 0, limit
 }
@@ -134,7 +143,8 @@ func (m *boardModel) after(c *Command) (score, limit float64) {
 func (m *boardModel) has(member string) bool {
 	_, on := m.scores[member]
 	_, outside := m.all[member]
-	return on || outside
+	veil := m.veils[member]
+	return on || outside || veil.Hidden && !veil.Bare
 }
 
 // base returns the score that the member has, on the board or outside.
@@ -142,16 +152,19 @@ func (m *boardModel) base(member string) float64 {
 	if score, ok := m.scores[member]; ok {
 		return score
 	}
+	if m.veils[member].Hidden {
+		return m.veils[member].raw
+	}
 	return m.all[member]
 }
 
 // guard counts a change and returns the limit that it is beyond.
 func (m *boardModel) guard(c *Command, counts bool) (beyond string) {
 	g := m.rules.guard
-	if g == (rooms.Guard{}) {
+	if g == (rooms.Guard{}) || c.Op.Moves() {
 		return ""
 	}
-	if _, ok := m.scores[c.Member]; !ok && c.Op != wire.OpDelete && len(m.scores) >= g.Members {
+	if _, ok := m.scores[c.Member]; !ok && !m.veils[c.Member].Hidden && c.Op != wire.OpDelete && len(m.scores) >= g.Members {
 		beyond = "members"
 	} else if counts {
 		m.changes[c.Member]++
@@ -178,11 +191,12 @@ func (m *boardModel) guard(c *Command, counts bool) (beyond string) {
 // keep gives the member the score, which stays as it is if what is shown does.
 func (m *boardModel) keep(c *Command, score float64) {
 	f := m.rules.features()
-	old, ok := m.scores[c.Member]
-	if !ok {
-		old, ok = m.all[c.Member]
-	}
+	old, ok := m.base(c.Member), m.has(c.Member)
 	switch {
+	case c.Op.Moves() && !ok:
+		delete(m.scores, c.Member)
+	case c.Op.Moves():
+		m.scores[c.Member] = old
 	case c.Op == wire.OpDelete:
 		delete(m.scores, c.Member)
 		delete(m.all, c.Member)
@@ -196,9 +210,26 @@ func (m *boardModel) keep(c *Command, score float64) {
 	if score, on := m.scores[c.Member]; on && f.Trim {
 		m.all[c.Member] = score
 	}
-	if c.Op != wire.OpDelete && f.Ties && m.seq >= wire.TieLimit(score) {
+	if c.Op != wire.OpDelete && !c.Op.Moves() && f.Ties && m.seq >= wire.TieLimit(score) {
 		m.unranked++
 	}
+	m.veil(c)
+}
+
+// veil takes the member out of sight if it is hidden, now or before.
+func (m *boardModel) veil(c *Command) {
+	veil := m.veils[c.Member]
+	if c.Op.Moves() && uint64(c.Number) > veil.Serial {
+		veil.Serial, veil.Hidden = uint64(c.Number), c.Op == wire.OpHide
+	}
+	if veil.Serial == 0 {
+		return
+	}
+	score, ok := m.scores[c.Member]
+	if veil.Bare, veil.raw = !ok, score; veil.Hidden {
+		delete(m.scores, c.Member)
+	}
+	m.veils[c.Member] = veil
 }
 
 // trim returns the updates of the members that a change has driven out.
@@ -250,7 +281,7 @@ func TestRandomCommandsEqualModel(t *testing.T) {
 		{trim: 5}, {trim: 4, ties: rooms.TiesFirst, guard: guard}, {guard: gain}, {guard: gains, ties: rooms.TiesFirst}, {guard: gains, trim: 4}, {best: true}, {best: true, ties: rooms.TiesLast}, {best: true, trim: 4, ties: rooms.TiesFirst, guard: guard}} {
 		h := quiet(t, func(o *Options) { o.BoardLife = 10_000 * time.Hour })
 		h.applier.birth.addAtOnce = []int{maxAtOnce, 3}[i%2]
-		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, form: rankcache.ScoreForm(i%2) * rankcache.ScoreLowest, changes: make(map[string]int), gains: make(map[string]float64), all: make(map[string]float64)}
+		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, form: rankcache.ScoreForm(i%2) * rankcache.ScoreLowest, changes: make(map[string]int), gains: make(map[string]float64), all: make(map[string]float64), veils: make(map[string]veiled)}
 		h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
 		for step := range testkit.Sized(150, 400) {
 			if h.modelStep(t, m, step); t.Failed() {
@@ -308,9 +339,10 @@ func (h *fixture) changePast(t *testing.T, m *boardModel, step int) {
 		must(t, h.client.Del(ctx, h.opts.Names.MetaKey(h.board)).Err())
 		m.born, m.lost, m.last = false, true, 0
 	case 4: // as when the board's keys have expired
-		must(t, h.client.Del(ctx, h.applier.allKeys(h.board, &m.rules)...).Err())
+		must(t, h.client.Del(ctx, append(h.applier.allKeys(h.board, &m.rules), h.opts.Names.CompanionKey(h.board, wire.Hidden))...).Err())
 		m.born, m.lost, m.last, m.sets = false, true, 0, [2]map[string]known{{}, {}}
 		clear(m.all)
+		clear(m.veils)
 	}
 	m.scores = h.scores(t)
 	m.dirty = m.dirty || len(m.scores) != members
@@ -332,6 +364,11 @@ func (h *fixture) randomModelCommand(m *boardModel) *Command {
 	}
 	c := &Command{Board: h.board, OrderID: fmt.Sprint("o", rand.Int64()), Member: fmt.Sprint("m", rand.IntN(12)),
 		Op: wire.Op(1 + rand.IntN(3)), Number: math.Round(rand.NormFloat64()*1000) / 8, At: m.now - rand.Int64N(60_000), Form: m.form}
+	if m.rules.trim == 0 && rand.IntN(4) == 0 {
+		serial := uint64(1 + rand.IntN(1<<20))
+		c.Op, c.Number, c.OrderID = wire.OpHide+wire.Op(rand.IntN(2)), float64(serial), wire.HideOrder(serial, c.Member)
+		return c
+	}
 	if m.rules.best && rand.IntN(3) > 0 {
 		c.Op = wire.OpBest
 	}
@@ -380,6 +417,12 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 		Members: len(m.scores), OrderID: j.OrderID, At: j.At}
 	if j.Op.HasDelta() {
 		want.Delta = j.Number
+	}
+	if veil := m.veils[j.Member]; veil.Hidden || j.Op.Moves() {
+		want.Veil = veil.Veil
+		if veil.Hidden {
+			want.Score = veil.raw
+		}
 	}
 	trims := m.trim(want)
 	equal(t, "applied", []any{j.Duplicate, j.Update, j.Trims}, []any{false, want, trims})

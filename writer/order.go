@@ -24,6 +24,7 @@ func orderField(orderID string) string { return wire.OrderField(orderID) }
 //	mark                            7 bytes: op, and wire.Hash of member, number and groups
 //	struct.pack('>d', score)        8, 0 after a delete
 //	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
+//	struct.pack('>I6BI7')          14, of a hidden member and of a hide or restore: wire.CutVeil
 //	struct.pack('>I6Bc0')          7 and the member's length, of each trim: sum, member
 //	origin                          4, of durable boards: the record of the command topic that was applied
 const (
@@ -67,7 +68,9 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 	if c.Op.HasDelta() {
 		u.Delta = c.Number
 	}
-	trims, ok := readTrims(u, record[recordLen:])
+	veil, rest := wire.CutVeil(record[recordLen:])
+	u.Veil = veil
+	trims, ok := readTrims(u, rest)
 	if !ok {
 		err = badReply(record)
 	}
@@ -106,6 +109,7 @@ const (
 	needPrepare       // of its board
 	needAdoption      // of its board
 	needBuckets       // the script was given another number than the board has; noted
+	needHidden        // the script is that of a board that hides no members; noted
 	needEras          // the server has another history than the script was made for
 )
 
@@ -139,6 +143,7 @@ var refusals = map[string]*Refusal{
 	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member, number or group: use a new one for each change")},
 	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
 	"primed":         {"prime", errors.New("the board has all of its primes, or was begun after its sources and gets none")},
+	"hidden_full":    {"hidden_full", fmt.Errorf("the board hides %d members, or %d have been hidden; nothing was changed", wire.MaxHidden, wire.MaxVeils)},
 	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},
 	"early":          {"early", errors.New("at is more than a minute ahead of the clock of the writer, or of Kafka: check that of the sender")},
 }
@@ -166,6 +171,8 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 		then = needAdoption
 	case 'n':
 		then = needBuckets
+	case 'h':
+		then = needHidden
 	case 's':
 		then = needEras
 	case 'm':

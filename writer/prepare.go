@@ -87,7 +87,8 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 
 func (a *adopter) runPrepare(ctx context.Context, b rankcache.BoardID, r *rules, run, eras, first, begins string) (string, error) {
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
-	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, r), now.UnixMilli(), newRun(now), a.keepOf(r),
+	keys := append(a.allKeys(b, r), a.names.CompanionKey(b, wire.Hidden))
+	reply, err := prepareScript.Run(ctx, a.client, keys, now.UnixMilli(), newRun(now), a.keepOf(r),
 		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras, first, begins).Text()
 	if err == nil && reply == "" {
 		err = badReply(reply)
@@ -116,7 +117,7 @@ func (a *adopter) adopted(b rankcache.BoardID, members int64, took time.Duration
 	a.log.Info("board adopted: another client has made or changed it", "board", b, "members", members, "took", took)
 }
 
-// allKeys returns the keys of prepare.lua.
+// allKeys returns the keys that a board has from its birth.
 func (a *adopter) allKeys(b rankcache.BoardID, r *rules) []string {
 	keys := []string{a.names.BoardKey(b), a.names.MetaKey(b)}
 	for set := range 2 {

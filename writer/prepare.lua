@@ -2,7 +2,7 @@
 -- hashes of orders, and the adoption of a sorted set that was changed past the
 -- scripts, and a longer life. The caller has compared its clock with the server's.
 -- KEYS: board, its meta, the hashes of orders: n of set 0, n of set 1; then other hashes
--- of the board.
+-- of the board, and last that of hidden members, which apply.lua makes.
 -- ARGV: now in ms, proposed run, keep as apply.lua takes it, order life
 -- of a new board in seconds, members that are added up at once, run to be adopted
 -- again ("" for none: then a board that is not there stays so), n, and of a new board
@@ -16,7 +16,7 @@
 -- "!" and a reason if the board is not to be born.
 local call = redis.call
 local layout, sets = '>BBI8I8I8I8I8I8I8I8I4I2', { [0] = {}, {} }
-local n = tonumber(ARGV[7])
+local n, others, hidden = tonumber(ARGV[7]), #KEYS - 1, KEYS[#KEYS]
 for i = 3, 2 + 2 * n do
   table.insert(sets[i <= 2 + n and 0 or 1], KEYS[i])
 end
@@ -82,7 +82,13 @@ for set = 0, 1 do
     end
   end
 end
-for i = 3 + 2 * n, #KEYS do
+if not meta and call('HEXISTS', hidden, '') == 1 then
+  flags = flags + 128
+end
+if flags >= 128 and call('HEXISTS', hidden, '') == 0 then
+  table.insert(missing, hidden)
+end
+for i = 3 + 2 * n, others do
   if not meta or call('HEXISTS', KEYS[i], '') == 0 then
     table.insert(missing, KEYS[i])
   end
@@ -128,7 +134,7 @@ end
 for _, key in ipairs(missing) do
   call('HSET', key, '', '')
 end
-for i = 3 + 2 * n, not meta and #KEYS or 0 do
+for i = 3 + 2 * n, not meta and others or 0 do
   call('HSET', KEYS[i], '', ARGV[11])
 end
 local due, all = string.format('%.0f', expires), not meta or expires ~= before

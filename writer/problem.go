@@ -33,6 +33,8 @@ var classProblems = map[string]string{
 	"ended":           "Board is closed",
 	"guard":           "Beyond the guard of the class",
 	"refused":         "Command was refused",
+	"hide":            "Members of the board can't be hidden",
+	"hidden_full":     "Board hides too many members",
 }
 
 func problemOf(err error) httpserve.Problem {

@@ -73,6 +73,9 @@ func (p *processor) check(c *Command, arrived time.Time) (j *job, err error) {
 	if j.rules.durable() && c.At > arrived.Add(maxAhead).UnixMilli() {
 		return j, refusals["early"]
 	}
+	if c.Op.Moves() && p.ledger.wants(j.rules.kind) {
+		return j, errHideLedger
+	}
 	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return j, errBlocked
 	}
@@ -87,6 +90,7 @@ var errBlocked = &Refusal{"blocked", errors.New("the operator has blocked this b
 func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message {
 	if !j.told {
 		p.metrics.countOutcome(&j.Outcome)
+		p.audit(j)
 		dst = p.appendUpdate(dst, j)
 	}
 	for _, f := range fed {

@@ -31,6 +31,8 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 		return r, nil, &Refusal{"bad_by", errors.New("boards of no class, and primes, have no groups: leave by out")}
 	case c.Prime:
 		return resolvePrime(c, board, kind, arrived)
+	case c.Op.Moves():
+		return resolveMove(c, board, kind)
 	case kind == nil:
 		return r, nil, withoutClass(c)
 	case kind.Rolls():
@@ -90,7 +92,7 @@ func rulesOf(b class.Board, kind *rooms.Class) rules {
 
 // commutes reports whether the sequence of changes by op does not matter, but for ties and guards.
 func (r *rules) commutes(op wire.Op) bool {
-	return op == wire.OpIncr || op == wire.OpBest && r.kind != nil && r.kind.Commutes()
+	return op == wire.OpIncr || op.Moves() || op == wire.OpBest && r.kind != nil && r.kind.Commutes()
 }
 
 // durable reports whether no change of the board may be lost.

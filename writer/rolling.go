@@ -38,7 +38,7 @@ func (p *processor) rolled(jobs []*job, fed fedJobs) (with fedJobs, added []*job
 // rolledBy returns the jobs of the rolling boards that an increment of j's board changes, if that has taken it. They have
 // its order id and time.
 func (p *processor) rolledBy(j *job) (jobs []*job) {
-	if !j.done || j.Refusal != nil {
+	if !j.done || j.Refusal != nil || j.Op.Moves() {
 		return nil
 	}
 	for _, to := range rollingBoards(p.opts.Tiers.File(), j.Board, j.rules.kind) {

@@ -26,6 +26,7 @@ type features struct {
 	By         bool // the mark is not the share of the command's number
 	Durable    bool
 	Prime      bool // of a rolling board
+	Hidden     bool // of one that hides members; not with Trim
 }
 
 func (r *rules) features() features {
@@ -56,6 +57,10 @@ func (f features) has(section string) bool {
 		return f.Durable
 	case "Prime":
 		return f.Prime
+	case "Hidden":
+		return f.Hidden
+	case "Plain":
+		return !f.Hidden && !f.Trim
 	case "Origin":
 		return f.Durable && !f.Trim
 	}

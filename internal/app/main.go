@@ -35,7 +35,7 @@ write, ledger, poll and controller.`,
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
 	root.AddCommand(LongRunning()...)
 	root.AddCommand(
-		cli.FromConfig(operate.NewHotCommand()), operate.NewRoomsCommand(), operate.NewClassesCommand(), newConfigCommand(), cli.FromConfig(operate.NewWaitCommand()), operate.NewDoctorCommand(&serve.Options{}), operate.NewVerifyCommand(), operate.NewRebuildCommand(), operate.NewBigCommand(), operate.NewDebugCommand(), cli.FromConfig(operate.NewPlanCommand()), operate.NewVersionCommand(),
+		cli.FromConfig(operate.NewHotCommand()), operate.NewRoomsCommand(), operate.NewClassesCommand(), operate.NewMembersCommand(), newConfigCommand(), cli.FromConfig(operate.NewWaitCommand()), operate.NewDoctorCommand(&serve.Options{}), operate.NewVerifyCommand(), operate.NewRebuildCommand(), operate.NewBigCommand(), operate.NewDebugCommand(), cli.FromConfig(operate.NewPlanCommand()), operate.NewVersionCommand(),
 		movedCommand("demo"), movedCommand("bench"))
 	cli.CompleteFlags(root)
 	return root

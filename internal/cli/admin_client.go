@@ -21,9 +21,10 @@ const (
 	maxAnswer = 16 << 20
 )
 
-// AdminClient asks the admin port of a running sidecar.
+// AdminClient asks the admin port of a running sidecar, or the port of a writer.
 type AdminClient struct {
-	Admin  string
+	Admin  string  // address
+	writer bool    // it is that of a writer
 	token  *Secret // nil: of a command that changes nothing
 	output *string
 }
@@ -38,9 +39,30 @@ func (c *AdminClient) Register(cmd *cobra.Command, token bool) {
 	}
 }
 
+// DefaultScores is the address of the writer's port.
+const DefaultScores = "127.0.0.1:8973"
+
+// RegisterWriter registers the settings of a client of a writer.
+func (c *AdminClient) RegisterWriter(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	c.writer = true
+	flags.StringVar(&c.Admin, "scores", DefaultScores, "`address` of a writer's port")
+	c.output = OutputFlag(flags, "text")
+	c.token = SecretVar(flags, "write-token", "", "bearer token of the writer's port; visible to other users on a command line, not in the environment or a file")
+}
+
+// port returns the name of the setting of the address, and what listens there.
+func (c *AdminClient) port() (flag, of string) {
+	if c.writer {
+		return "scores", "writer"
+	}
+	return "admin", "sidecar"
+}
+
 // Ask returns the body of the answer, or the problem in it as an error.
 func (c *AdminClient) Ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	addr, err := ParseAddress("admin", c.Admin)
+	flag, of := c.port()
+	addr, err := ParseAddress(flag, c.Admin)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +71,7 @@ func (c *AdminClient) Ask(ctx context.Context, method, path string, body []byte)
 	base, client := addr.Client()
 	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, Usagef("--admin: %w", err)
+		return nil, Usagef("--%s: %w", flag, err)
 	}
 	if c.token != nil {
 		if err := c.token.load(); err != nil {
@@ -57,14 +79,17 @@ func (c *AdminClient) Ask(ctx context.Context, method, path string, body []byte)
 		}
 		req.Header.Set("Authorization", "Bearer "+c.token.Get())
 	}
+	if c.writer {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w; is the sidecar running, and is --admin its admin port?", err)
+		return nil, fmt.Errorf("%w; is the %s running, and is --%s its port?", err, of, flag)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err == nil && resp.StatusCode >= 300 {
-		err = problemText(resp.Status, answer)
+		err = problemText(of, resp.Status, answer)
 	}
 	return answer, err
 }
@@ -95,21 +120,21 @@ func (c *AdminClient) Delete(cmd *cobra.Command, path, done string) error {
 }
 
 // ErrUnknownPath is the answer of a process that has nothing under the path.
-var ErrUnknownPath = errors.New("the process answers: no such resource; is --admin the right port?")
+var ErrUnknownPath = errors.New("the process answers: no such resource; is it the right port, of a process of this version?")
 
 // problemText returns the error in a problem+json.
-func problemText(status string, body []byte) error {
+func problemText(of, status string, body []byte) error {
 	var p struct{ Code, Title, Detail string }
 	if json.Unmarshal(body, &p) != nil || p.Title == "" {
-		return fmt.Errorf("the sidecar answers %s", status)
+		return fmt.Errorf("the %s answers %s", of, status)
 	}
 	if p.Code == "unknown_path" {
 		return ErrUnknownPath
 	}
 	if p.Detail == "" {
-		return fmt.Errorf("the sidecar answers: %s", p.Title)
+		return fmt.Errorf("the %s answers: %s", of, p.Title)
 	}
-	return fmt.Errorf("the sidecar answers: %s: %s", p.Title, p.Detail)
+	return fmt.Errorf("the %s answers: %s: %s", of, p.Title, p.Detail)
 }
 
 // DefaultAdmin is the address of the sidecar's admin port.

@@ -27,7 +27,6 @@ import (
 
 // Defaults of rankcache write.
 const (
-	defaultScores      = "127.0.0.1:8973"
 	defaultWriteHealth = ":8974"
 	// PostConns is for the instances of an app, which keep theirs: at the cap a post in
 	// hand could be cut off.
@@ -76,7 +75,7 @@ you like: they share one consumer group.`,
 // Register registers the flags.
 func (o *WriteOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
-	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
+	flags.StringVar(&o.scores, "scores", cli.DefaultScores, "`address` of POST /v1/scores, empty for none")
 	o.writeToken = cli.SecretVar(flags, "write-token", "", "bearer token required for POST /v1/scores; empty: none")
 	o.classTokens = cli.SecretVar(flags, "class-tokens", "", "bearer tokens for posts that change boards of some classes only, one a line: the token, a space, and the classes separated by commas")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")

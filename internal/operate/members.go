@@ -1,0 +1,92 @@
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/internal/cli"
+	"rankcache/wire"
+)
+
+// NewMembersCommand returns rankcache members.
+func NewMembersCommand() *cobra.Command {
+	members := &cobra.Command{
+		Use:   "members",
+		Short: "Hide members of boards, and restore them",
+		Example: `  rankcache members hide --board 1_2_3 --member 1000123 --reason "bot, ticket 4711"
+  rankcache members restore --board 1_2_3 --member 1000123 --reason "appeal accepted"`,
+	}
+	members.AddCommand(cli.FromConfig(newMoveCommand(wire.OpHide)), cli.FromConfig(newMoveCommand(wire.OpRestore)))
+	return members
+}
+
+// move is what a writer is asked for.
+type move struct {
+	Board  string            `json:"board,omitempty"`
+	Class  string            `json:"class,omitempty"`
+	Dims   map[string]string `json:"dims,omitempty"`
+	Member string            `json:"member"`
+	Reason string            `json:"reason"`
+}
+
+// moved is what it answers.
+type moved struct {
+	Board  string   `json:"board"`
+	Member string   `json:"member"`
+	Score  *float64 `json:"score"`
+	Hidden bool     `json:"hidden"`
+	State  string   `json:"state"`
+}
+
+func newMoveCommand(op wire.Op) *cobra.Command {
+	c, ask := &cli.AdminClient{}, &move{}
+	cmd := &cobra.Command{
+		Use:   "hide",
+		Short: "Take a member out of sight on a board, while its points go on counting",
+		Long: `Take a member out of sight on a board. From the next update on it is on no page and in
+nobody's rank, on all sidecars. Its points go on counting, so that it returns with them. The
+writer logs who was hidden, and why. A member that is not on the board can be hidden ahead.`,
+		Example: `  rankcache members hide --board 1_2_3 --member 1000123 --reason "bot, ticket 4711"
+  rankcache members hide --class gift-day --dim zone=7 --member 1000123 --reason "bot" --scores writer:8973 --write-token-file /run/secrets/write`,
+		Args: cli.NoArgs,
+	}
+	if op == wire.OpRestore {
+		cmd.Use, cmd.Short, cmd.Long = "restore", "Bring a hidden member back on a board, with its points", `Bring a hidden member back on a board, with the points that it has by now.`
+		cmd.Example = `  rankcache members restore --board 1_2_3 --member 1000123 --reason "appeal accepted"`
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&ask.Board, "board", "", "`id` of the board")
+	flags.StringVar(&ask.Class, "class", "", "`name` of the board's class, instead of --board: its board of now")
+	flags.StringToStringVar(&ask.Dims, "dim", nil, "dimensions of the board of the class, as `name=value`")
+	flags.StringVar(&ask.Member, "member", "", "`id` of the member")
+	flags.StringVar(&ask.Reason, "reason", "", "why: `text` of up to 200 bytes, for the writer's log")
+	c.RegisterWriter(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case (ask.Board == "") == (ask.Class == ""):
+			return cli.Usagef("want --board or --class")
+		case ask.Member == "" || ask.Reason == "":
+			return cli.Usagef("want --member and --reason")
+		}
+		body, _ := json.Marshal(ask) // strings
+		return cli.Show(c, cmd, http.MethodPost, "/v1/members:"+op.String(), body, printMoved)
+	}
+	return cmd
+}
+
+func printMoved(to io.Writer, m *moved) error {
+	is := "is on the board"
+	if m.Hidden {
+		is = "is hidden"
+	}
+	score := "no score"
+	if m.Score != nil {
+		score = fmt.Sprint("score ", *m.Score)
+	}
+	_, err := fmt.Fprintf(to, "board %s: member %s %s, with %s; state %s\n", m.Board, m.Member, is, score, m.State)
+	return err
+}

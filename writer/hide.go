@@ -1,0 +1,168 @@
+package writer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/class"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// A hidden member is out of the sorted set; its score is in the hash of hidden members, where it goes on counting. Of the
+// commands that hide and restore a member the one with the highest serial stands, in whatever sequence they come.
+
+// maxReasonLen is the longest reason, in bytes.
+const maxReasonLen = 200
+
+func isMove(op string) bool { return op == wire.OpHide.String() || op == wire.OpRestore.String() }
+
+// move returns the command to hide or restore a member.
+func (w *foreignCommand) move() (*Command, error) {
+	op, serial, ok := wire.ParseHide(w.Op, w.Order, w.Member)
+	switch {
+	case !isMove(w.Op):
+		return nil, &Refusal{"field", errors.New("reason is of hide and restore alone: leave it out")}
+	case w.Prime:
+		return nil, &Refusal{"op", fmt.Errorf("%s of a prime", w.Op)}
+	case !rankcache.PlainText(w.Reason, maxReasonLen):
+		return nil, &Refusal{"reason", fmt.Errorf("reason: want why, in 1 to %d bytes of UTF-8 without control characters", maxReasonLen)}
+	}
+	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, Room: w.Room, Member: w.Member, Op: op, Number: float64(serial), OrderID: w.Order, At: w.At, Reason: w.Reason}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, &Refusal{"order", errors.New("want hide/<serial>/<member>, as POST /v1/members:hide makes it")}
+	}
+	return c, nil
+}
+
+// resolveMove returns the rules of a board, of a class or of none (nil), for a command to hide or restore a member. It is
+// never late or early: a closed board refuses it.
+func resolveMove(c *Command, board class.Board, kind *rooms.Class) (r rules, late *Refusal, err error) {
+	switch {
+	case kind == nil:
+		return r, nil, nil
+	case kind.Trim > 0:
+		return r, nil, &Refusal{"hide", fmt.Errorf("boards of class %s keep their best %d members only: nobody is hidden there", kind.Name(), kind.Trim)}
+	case len(kind.RolledBy) > 0:
+		return r, nil, &Refusal{"hide", fmt.Errorf("boards of class %s are summed up by %s, which would lack what is hidden: hide the member there", kind.Name(), kind.RolledBy[0])}
+	}
+	c.Form = kind.Form
+	return rulesOf(board, kind), nil, nil
+}
+
+var errHideLedger = &Refusal{"hide", errors.New("the ledger keeps the board's changes, and does not know of hidden members yet")}
+
+// audit logs who was hidden or restored, once.
+func (p *processor) audit(j *job) {
+	if !j.Op.Moves() || j.Duplicate {
+		return
+	}
+	done := "member hidden"
+	switch {
+	case uint64(j.Number) != j.Update.Veil.Serial:
+		done = "member stays as it is: a later command stands"
+	case j.Op == wire.OpRestore:
+		done = "member restored"
+	}
+	p.log.Info(done, "board", j.Board, "member", j.Member, "reason", j.Reason, "serial", uint64(j.Number), "seq", j.Update.Seq)
+}
+
+// postMove answers POST /v1/members:hide or :restore.
+func (p *poster) postMove(op wire.Op) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), p.time)
+		defer cancel()
+		body, ok := readJSON(rw, r, MaxCommandLen)
+		if !ok {
+			return
+		}
+		command, err := p.moveOf(ctx, op, body)
+		if err != nil {
+			problemOf(err).Write(rw)
+			return
+		}
+		done := p.doAll(ctx, []json.RawMessage{command})[0]
+		if done.err != nil {
+			problemOf(done.err).Write(rw)
+			return
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = rw.Write(append(appendAnswer(nil, &done), '\n')) // the caller may have gone
+	}
+}
+
+// moveOf returns the command of a body, with a serial above that which stands, if it names none.
+func (p *poster) moveOf(ctx context.Context, op wire.Op, body []byte) ([]byte, error) {
+	var ask struct {
+		Board  string            `json:"board"`
+		Class  string            `json:"class"`
+		Dims   map[string]string `json:"dims"`
+		Room   string            `json:"room"`
+		Member string            `json:"member"`
+		Reason string            `json:"reason"`
+		Serial uint64            `json:"serial"`
+		At     int64             `json:"at"`
+	}
+	if err := wire.DecodeStrict(body, &ask); err != nil {
+		return nil, badJSON(err)
+	}
+	now := p.applier.now()
+	command := func(serial uint64) []byte {
+		text, _ := json.Marshal(&rawCommand{Board: ask.Board, Class: ask.Class, Dims: ask.Dims, Room: ask.Room, Member: ask.Member, // strings and numbers
+			Reason: ask.Reason, Op: op.String(), Order: wire.HideOrder(serial, ask.Member), At: ask.At})
+		return text
+	}
+	if ask.Serial != 0 {
+		return command(ask.Serial), nil
+	}
+	first := wire.NewSerial(now)
+	j, err := p.accept(command(first), now.UnixMilli(), now)
+	if err != nil {
+		return nil, err
+	}
+	var stands uint64
+	err = p.retry(ctx, "redis", func() (err error) { stands, err = p.applier.serialOf(ctx, j.Board, j.Member); return err })
+	return command(max(first, stands+1)), err
+}
+
+// serialOf returns the serial of the command that stands for a member; 0: it was never hidden there.
+func (a *adopter) serialOf(ctx context.Context, b rankcache.BoardID, member string) (uint64, error) {
+	value, err := a.client.HGet(ctx, a.names.CompanionKey(b, wire.Hidden), member).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, unavailable(err)
+	}
+	v, _, _ := wire.ParseHidden(value)
+	return v.Serial, nil
+}
+
+// hidingBoards are boards that have, or had, hidden members; they are forgotten beyond some number. It is safe for
+// concurrent use.
+type hidingBoards struct {
+	mu     sync.Mutex // nothing is called under it
+	boards map[rankcache.BoardID]bool
+}
+
+func (h *hidingBoards) has(b rankcache.BoardID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.boards[b]
+}
+
+func (h *hidingBoards) note(b rankcache.BoardID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.boards == nil || len(h.boards) >= maxBucketCounts {
+		h.boards = make(map[rankcache.BoardID]bool)
+	}
+	h.boards[b] = true
+}
