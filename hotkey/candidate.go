@@ -14,8 +14,9 @@ const (
 	// rateSeconds are averaged for every other decision: a board with one request
 	// a second on average has many seconds with no request or three.
 	rateSeconds = 10
-	// listedSeconds is how long rates are collected before a listed board is promoted.
-	listedSeconds = 5
+	// listedReads are collected before a listed board is promoted: of one that is read as rarely as listedRate in five seconds,
+	// of one that is read often in one.
+	listedReads = 5 * listedRate
 )
 
 // candidate is a board that is hot, was hot recently, or may become hot.
@@ -116,10 +117,11 @@ func (r *rateRing) add(rate float64) {
 }
 
 // mean returns the average of the seconds seen, 0 when there are none.
-func (r *rateRing) mean() float64 {
-	var sum float64
+func (r *rateRing) mean() float64 { return r.sum() / float64(max(r.n, 1)) }
+
+func (r *rateRing) sum() (sum float64) {
 	for _, rate := range r.rates[:r.n] {
 		sum += rate
 	}
-	return sum / float64(max(r.n, 1))
+	return sum
 }

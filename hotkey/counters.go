@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // The size of the counters: 32,768 slots in about 0.9 MiB. 5,000 boards leave
@@ -93,6 +94,8 @@ func (c *counters) roll(minCount uint32, into []BoardCount) []BoardCount {
 			if silent := n == 0 && b.last[i].Load() == 0; silent && used >= crowded {
 				c.free(b, i, 0)
 				continue
+			} else if silent && b.name[i].Load() != nil {
+				c.forgetName(b, i)
 			}
 			b.last[i].Store(n)
 			if name := b.name[i].Load(); name != nil && n >= minCount && c.ownsSlot(*name, b, i) {
@@ -136,9 +139,7 @@ func (c *counters) slotFor(b *bucket, h uint64, full bool) int {
 // free gives slot i to the board with hash next, or frees it (0). A request for
 // the old board that has just found the slot is counted for the new one.
 func (c *counters) free(b *bucket, i int, next uint64) {
-	if b.name[i].Swap(nil) != nil {
-		c.named.Add(-1)
-	}
+	c.forgetName(b, i)
 	b.hash[i].Store(next)
 	b.now[i].Store(0)
 	b.last[i].Store(0)
@@ -164,10 +165,15 @@ func (c *counters) ownsSlot(name string, b *bucket, i int) bool {
 	if b.hash[i].Load() == h {
 		return true
 	}
+	c.forgetName(b, i)
+	return false
+}
+
+// forgetName makes room for another name: there would be none left after as many boards that were busy once.
+func (c *counters) forgetName(b *bucket, i int) {
 	if b.name[i].Swap(nil) != nil {
 		c.named.Add(-1)
 	}
-	return false
 }
 
 // find returns the slot of a hash, or -1 and whether all slots are used.
@@ -206,18 +212,21 @@ func (b *bucket) coldest() (slot int, weight uint32) {
 }
 
 // OwnRates are the request rates of this sidecar. Count may be called by any
-// goroutine; Rate and Roll by one.
+// goroutine; the other methods by one.
 type OwnRates struct {
 	counters *counters
 	promote  float64 // requests/s from which a board is busy
 	elapsed  time.Duration
+	named    uint32       // requests in one second from which on a board's name is kept
+	read     []BoardCount // of which there were as many in the last second
 	busy     []BoardCount
 }
 
 // NewOwnRates returns rates of which Roll returns those of promoteRate requests/s or
 // more.
 func NewOwnRates(promoteRate float64) *OwnRates {
-	return &OwnRates{counters: newCounters(uint32(min(promoteRate/2, 8))), promote: promoteRate, elapsed: second}
+	named := uint32(min(promoteRate, 2)) // what is read more than once a second is reported
+	return &OwnRates{counters: newCounters(named), promote: promoteRate, elapsed: second, named: named}
 }
 
 // Count adds one request for the board. It keeps no reference to the id's memory.
@@ -232,6 +241,22 @@ func (r *OwnRates) Rate(board rankcache.BoardID) float64 {
 // with their requests. The slice is valid until the next call.
 func (r *OwnRates) Roll(elapsed time.Duration) []BoardCount {
 	r.elapsed = elapsed
-	r.busy = r.counters.roll(uint32(math.Ceil(r.promote*elapsed.Seconds())), r.busy[:0])
+	r.read, r.busy = r.counters.roll(r.named, r.read[:0]), r.busy[:0]
+	for _, b := range r.read {
+		if float64(b.Count) >= r.promote*elapsed.Seconds() {
+			r.busy = append(r.busy, b)
+		}
+	}
 	return r.busy
+}
+
+// Report returns what was read more than once a second in the last second, but for the boards that keep returns
+// false of.
+func (r *OwnRates) Report(keep func(rankcache.BoardID) bool) (boards []wire.BoardReads) {
+	for _, b := range r.read {
+		if rate := float64(b.Count) / r.elapsed.Seconds(); rate > 1 && keep(b.Board) {
+			boards = append(boards, wire.BoardReads{Board: b.Board, Rate: uint64(math.Round(rate))})
+		}
+	}
+	return boards
 }

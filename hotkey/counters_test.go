@@ -259,6 +259,27 @@ func TestCountersNameOfASlotThatWasTaken(t *testing.T) {
 
 // The worst that callers can do: names as long as allowed, each requested often
 // enough to be kept.
+// Over weeks more boards are busy for a second than there is room for names: those of before are forgotten.
+func TestCountersNameTheBusyAfterManyOthers(t *testing.T) {
+	c := newCounters(2)
+	for i, b := range boardNames("1", 2*maxNamed) {
+		c.count(b)
+		c.count(b)
+		if i%128 == 127 {
+			c.roll(2, nil)
+			c.roll(2, nil)
+		}
+	}
+	const want = 2000
+	for _, b := range boardNames("busy", want) {
+		c.count(b)
+		c.count(b)
+	}
+	if got := c.roll(2, nil); len(got) < want*9/10 { // a bucket may be full
+		t.Errorf("%d busy boards were found, want %d", len(got), want)
+	}
+}
+
 func TestCountersMemoryIsBounded(t *testing.T) {
 	long := boardNames(strings.Repeat("x", rankcache.MaxBoardLen-8), 20_000)
 	before := liveHeap()

@@ -15,9 +15,10 @@
 //
 // The path of a verdict: a cloud API allows a few calls a second per account, so
 // of all [Poller] instances the one that has a lease in Redis (poller.go)
-// calls the server-side [Source] (tencent.go and its files, redis_hotkeys.go) and
+// calls the [Source] (tencent.go and its files, redis_hotkeys.go, reports.go) and
 // publishes a [Verdict] (verdict.go), which each sidecar's [VerdictReader] reads once
-// a second.
+// a second. While the source is what the sidecars count themselves ([Fleet]), they report
+// it in the same round trip.
 //
 // Nothing here decides readiness: without Redis, without the cloud API and
 // without a verdict the own counters still promote, and reads of boards whose page

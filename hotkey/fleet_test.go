@@ -1,6 +1,8 @@
 package hotkey
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -17,7 +19,9 @@ type simFleet struct {
 	total    map[rankcache.BoardID]float64 // requests/s over the whole fleet
 	skew     []float64                     // each sidecar's share, 1 on average
 
+	reports    bool                          // the verdict is what the sidecars report
 	counted    []map[rankcache.BoardID]int64 // reads reaching Redis, per past second
+	reported   []map[rankcache.BoardID]int64 // sums of their reports, per past second
 	promotions map[rankcache.BoardID]int
 	flips      map[rankcache.BoardID]int
 }
@@ -26,14 +30,16 @@ type simFleet struct {
 // API's.
 func (f *simFleet) second(now time.Time, sec int) {
 	listed := f.verdict(sec)
-	redis := make(map[rankcache.BoardID]int64)
+	redis, reported := make(map[rankcache.BoardID]int64), make(map[rankcache.BoardID]int64)
 	for i, p := range f.sidecars {
 		rates := make(map[rankcache.BoardID]float64)
 		o := observation{listed: listed, rate: func(b rankcache.BoardID) float64 { return rates[b] },
 			barred: func(rankcache.BoardID) bool { return false }}
 		for b, total := range f.total {
 			n := f.poisson(total * f.skew[i] / float64(len(f.sidecars)))
-			rates[b] = float64(n)
+			if rates[b] = float64(n); n > 1 {
+				reported[b] += int64(n)
+			}
 			if c := p.boards[b]; c != nil && c.hot {
 				n = min(n, 1) // the refresh
 			}
@@ -51,13 +57,20 @@ func (f *simFleet) second(now time.Time, sec int) {
 			}
 		}
 	}
-	f.counted = append(f.counted, redis)
+	f.counted, f.reported = append(f.counted, redis), append(f.reported, reported)
 }
 
-// verdict is the API's answer: sums of whole 5 s, 20 s late, from 500 requests.
+// verdict is the API's answer: sums of whole 5 s, 20 s late, from 500 requests; or the sum of the reports of 2 s before.
 func (f *simFleet) verdict(sec int) map[rankcache.BoardID]int64 {
 	end := (sec - 20) / 5 * 5
 	listed := make(map[rankcache.BoardID]int64)
+	if f.reports {
+		if sec >= 2 {
+			listed = maps.Clone(f.reported[sec-2])
+		}
+		maps.DeleteFunc(listed, func(_ rankcache.BoardID, n int64) bool { return n < fleetRate })
+		return listed
+	}
 	for s := max(end-5, 0); s < end; s++ {
 		for b, n := range f.counted[s] {
 			listed[b] += n
@@ -85,8 +98,8 @@ const fleetSize = 40
 
 // runFleet lets ten virtual minutes of steady load pass, from a cold board to
 // very hot ones.
-func runFleet(set func(*policy)) *simFleet {
-	f := &simFleet{rnd: rand.New(rand.NewPCG(4, 4)), promotions: map[rankcache.BoardID]int{}, flips: map[rankcache.BoardID]int{},
+func runFleet(reports bool, set func(*policy)) *simFleet {
+	f := &simFleet{reports: reports, rnd: rand.New(rand.NewPCG(4, 4)), promotions: map[rankcache.BoardID]int{}, flips: map[rankcache.BoardID]int{},
 		total: map[rankcache.BoardID]float64{
 			"cold": 20, "cool": 60, "border": 80, "listed": 150, "warm": 400, "hot": 1_500, "edge": 2_000, "very-hot": 20_000,
 		}}
@@ -107,7 +120,12 @@ func runFleet(set func(*policy)) *simFleet {
 // Once a sidecar has promoted a board it keeps it, though the API stops listing
 // it, and Redis is left with little more than the refreshes.
 func TestFleetDoesNotFlap(t *testing.T) {
-	f := runFleet(func(*policy) {})
+	for _, reports := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reports=%v", reports), func(t *testing.T) { checkFleet(t, runFleet(reports, func(*policy) {})) })
+	}
+}
+
+func checkFleet(t *testing.T, f *simFleet) {
 	for b, total := range f.total {
 		var reached int64
 		for _, s := range f.counted[len(f.counted)-60:] {
@@ -129,7 +147,7 @@ func TestFleetDoesNotFlap(t *testing.T) {
 // Why boards of the verdict have an exit rate of their own: with the one of busy
 // boards, this fleet flaps.
 func TestFleetFlapsWithOneExitRate(t *testing.T) {
-	f := runFleet(func(p *policy) { p.listedExit = p.exit })
+	f := runFleet(false, func(p *policy) { p.listedExit = p.exit })
 	if f.flips["warm"] == 0 {
 		t.Errorf("no flips of a board that 40 sidecars read 10 times a second each: the fleet of TestFleetDoesNotFlap proves nothing")
 	}

@@ -186,7 +186,7 @@ func (p *policy) cause(c *candidate) Cause {
 		return ""
 	case c.bursts() >= promoteSeconds:
 		return CauseOwn
-	case c.inVerdict && c.rates.n >= listedSeconds && c.rates.mean() >= listedRate:
+	case c.inVerdict && c.rates.sum() >= listedReads && c.rates.mean() >= listedRate:
 		return CauseVerdict
 	}
 	return ""

@@ -114,7 +114,7 @@ func TestPolicy(t *testing.T) {
 			e.rates[a], e.rates[b] = 3, 3
 			e.listed = verdict
 			e.pass(20)
-		}, "5 a verdict"},
+		}, "4 a verdict"},
 		{"the verdict does not promote where it is hardly read", Config{}, func(e *env) {
 			e.rates[a] = 1.5
 			e.listed = verdict
@@ -126,14 +126,14 @@ func TestPolicy(t *testing.T) {
 			e.pass(20)
 			e.listed = nil
 			e.pass(600)
-		}, "5 a verdict"},
+		}, "4 a verdict"},
 		{"a listed board leaves by its own rate", Config{}, func(e *env) {
 			e.rates[a] = 3
 			e.listed = verdict
 			e.pass(20)
 			e.listed, e.rates[a] = nil, 0
 			e.pass(120)
-		}, "5 a verdict, 65 a -cold"},
+		}, "4 a verdict, 64 a -cold"},
 		{"a board promoted by its own rate and listed later keeps the lower exit rate", Config{}, func(e *env) {
 			e.rates[a] = 60
 			e.pass(10)

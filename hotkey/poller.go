@@ -72,6 +72,7 @@ type Poller struct {
 	lease   lease.Lease
 	verdict string // Redis key of the verdict
 	rateKey string // Redis key that bounds the rate of calls
+	elected bool   // by the caller, see RunElected
 	log     *slog.Logger
 	metrics *pollerMetrics
 
@@ -120,6 +121,22 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
+// RunElected polls until ctx is done instead of all other pollers, which have no turn meanwhile: it was the caller who chose this
+// one. That two are chosen for a moment does no harm. It returns nil.
+func (p *Poller) RunElected(ctx context.Context) error {
+	p.elected = true
+	p.metrics.leading.Set(1)
+	defer p.metrics.leading.Set(0)
+	for ctx.Err() == nil {
+		pause, stop := p.poll(ctx)
+		if stop {
+			pause = tick.Jitter(stopPause)
+		}
+		tick.Sleep(ctx, pause)
+	}
+	return nil
+}
+
 // lead polls while the poller has the lease and returns the pause before the next
 // attempt to acquire it.
 func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
@@ -152,8 +169,7 @@ func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
 // each replaced pod. So a call also needs to set the rate key, which lives nearly as
 // long as the time between two calls.
 func (p *Poller) poll(ctx context.Context) (pause time.Duration, stop bool) {
-	mine, err := p.rdb.SetNX(ctx, p.rateKey, p.cfg.ID, p.cfg.Every*9/10).Result()
-	if err != nil || !mine {
+	if mine, err := p.turn(ctx); err != nil || !mine {
 		return tick.Jitter(p.cfg.Every / 8), false
 	}
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
@@ -170,6 +186,15 @@ func (p *Poller) poll(ctx context.Context) (pause time.Duration, stop bool) {
 		err = p.publish(ctx, hot)
 	}
 	return p.afterCall(err)
+}
+
+// turn takes the right to one call.
+func (p *Poller) turn(ctx context.Context) (mine bool, err error) {
+	if p.elected {
+		err := p.rdb.Set(ctx, p.rateKey, p.cfg.ID, 3*p.cfg.Every).Err()
+		return err == nil, err
+	}
+	return p.rdb.SetNX(ctx, p.rateKey, p.cfg.ID, p.cfg.Every*9/10).Result()
 }
 
 // publish stores the verdict in Redis.

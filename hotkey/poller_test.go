@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -76,7 +77,7 @@ func newSidecar(t testing.TB, redisAddr, instance string, api *sharedAPI, cfg Po
 	if s.poller, err = NewPoller(cfg, api.of(cfg.ID), s.rdb, names, instance, quiet(), reg); err != nil {
 		t.Fatal(err)
 	}
-	s.reader = NewVerdictReader(s.rdb, names.HotKey(instance), s, quiet(), reg)
+	s.reader = NewVerdictReader(s.rdb, names, instance, s.id, s, quiet(), reg)
 	return s
 }
 
@@ -90,7 +91,12 @@ func runFleetOf(t *testing.T, n int, cfg PollerConfig, api *sharedAPI) (fleet ma
 		s := newSidecar(t, addr, instance, api, cfg, i)
 		fleet[s.id] = s
 		running.Go(func() error { return s.poller.Run(ctx) })
-		running.Go(func() error { return s.reader.Run(ctx) })
+		running.Go(func() error {
+			for range tick.NowAndEvery(ctx, second) {
+				s.reader.Exchange(ctx, nil)
+			}
+			return nil
+		})
 	}
 	t.Cleanup(func() {
 		cancel()
@@ -275,13 +281,13 @@ func TestIdenticalAnswersAreCounted(t *testing.T) {
 
 // A verdict reader survives an outage of Redis and malformed verdicts.
 func TestVerdictReader(t *testing.T) {
-	addr, key := testkit.Redis(t), testkit.Name(t)
+	addr, instance := testkit.Redis(t), testkit.Name(t)
 	s := &sidecar{}
-	rdb := newClient(t, addr)
-	f := NewVerdictReader(rdb, key, s, quiet(), prometheus.NewRegistry())
+	rdb, key := newClient(t, addr), wire.DefaultNames().HotKey(instance)
+	f := NewVerdictReader(rdb, wire.DefaultNames(), instance, "me", s, quiet(), prometheus.NewRegistry())
 	step := func(wantResult string, wantErr bool) {
 		t.Helper()
-		if result, err := f.read(t.Context()); result != wantResult || (err != nil) != wantErr {
+		if result, err := f.exchange(t.Context(), nil); result != wantResult || (err != nil) != wantErr {
 			t.Errorf("%s, %v; want %s", result, err, wantResult)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"rankcache"
 	"rankcache/internal/tick"
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // second is the interval of rolling the counters and stepping the policy.
@@ -32,10 +33,11 @@ type Tracker struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	own     *OwnRates
-	policy  *policy    // only tick uses it
-	refresh *refresher // shares the pages with readers
-	rolled  time.Time  // when the counters were last rolled; only tick uses it
+	exchange func(ctx context.Context, report []byte) // nil: none
+	own      *OwnRates
+	policy   *policy    // only tick uses it
+	refresh  *refresher // shares the pages with readers
+	rolled   time.Time  // when the counters were last rolled; only tick uses it
 
 	pages   atomic.Pointer[pageMap] // of the promoted boards
 	verdict atomic.Pointer[seenVerdict]
@@ -59,6 +61,9 @@ type Deps struct {
 	// Open reports whether a super-hot board is answered from its whole local
 	// copy; such a board needs no page. nil: no board is.
 	Open func(rankcache.BoardID) bool
+	// Exchange is called once a second, before the policy decides, with the report of what is read here, nil if nobody asks for
+	// one: it passes the newest verdict to Observe, and returns soon. nil: there is no fleet.
+	Exchange func(ctx context.Context, report []byte)
 	// Changed is called when the page of a board was read and is another one. It must
 	// return at once; nil: not wanted.
 	Changed func(rankcache.BoardID)
@@ -79,7 +84,7 @@ func New(cfg Config, deps Deps) (*Tracker, error) {
 	if deps.Open == nil {
 		deps.Open = func(rankcache.BoardID) bool { return false }
 	}
-	t := &Tracker{cfg: cfg, tiers: deps.Tiers, open: deps.Open, log: deps.Log,
+	t := &Tracker{cfg: cfg, tiers: deps.Tiers, open: deps.Open, exchange: deps.Exchange, log: deps.Log,
 		own: NewOwnRates(cfg.PromoteRate), policy: newPolicy(cfg)}
 	t.metrics = newMetrics(deps.Registry, t)
 	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics, changed: deps.Changed, histories: deps.Histories}
@@ -161,27 +166,44 @@ func (t *Tracker) Run(ctx context.Context) error {
 func (t *Tracker) decide(ctx context.Context) error {
 	t.rolled = time.Now()
 	for range tick.Every(ctx, second) {
-		t.tick(time.Now())
+		t.tick(ctx, time.Now())
 	}
 	return nil
 }
 
-// tick ends a second: it rolls the counters, steps the policy and publishes the
-// pages.
-func (t *Tracker) tick(now time.Time) {
+// tick ends a second: it rolls the counters, tells the fleet, steps the policy and
+// publishes the pages.
+func (t *Tracker) tick(ctx context.Context, now time.Time) {
 	elapsed := max(now.Sub(t.rolled), second/2) // a late tick is followed by an early one
 	t.rolled = now
 	tiers := t.tiers()
+	barred := func(b rankcache.BoardID) bool { return tiers.Mode(b, "") == rooms.ModeBlocked || t.open(b) }
+	busy := t.own.Roll(elapsed)
+	if t.exchange != nil {
+		t.exchange(ctx, t.report(now, barred))
+	}
 	transitions := t.policy.step(now, observation{
-		busy:   t.own.Roll(elapsed),
+		busy:   busy,
 		rate:   t.own.Rate,
 		listed: t.listed(now),
 		pinned: tiers.Boards(rooms.ModeHot),
-		barred: func(b rankcache.BoardID) bool { return tiers.Mode(b, "") == rooms.ModeBlocked || t.open(b) },
+		barred: barred,
 	})
 	t.metrics.countHits(*t.pages.Load())
 	t.apply(now, transitions)
 	t.publishRows()
+}
+
+// report returns what is read here, for a verdict that is made of it; nil if there is no such verdict, or nothing to tell.
+func (t *Tracker) report(now time.Time, barred func(rankcache.BoardID) bool) []byte {
+	if v := t.verdict.Load(); v.Source != SourceFleet || now.Sub(v.seen) > VerdictAge {
+		return nil
+	}
+	boards := t.own.Report(func(b rankcache.BoardID) bool { return !barred(b) })
+	if len(boards) == 0 {
+		return nil
+	}
+	return wire.AppendReads(nil, uint64(now.UnixMilli()), boards) // #nosec G115 -- after 1970
 }
 
 // listed returns the boards of the verdict unless it is too old.

@@ -12,6 +12,7 @@ import (
 
 	"rankcache"
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // runTracker runs a whole tracker in virtual time.
@@ -189,7 +190,8 @@ func TestTrackerMetricsAreWellFormed(t *testing.T) {
 		t.Fatal(err)
 	}
 	newPollerMetrics(reg)
-	NewVerdictReader(nil, "", nil, quiet(), reg)
+	NewVerdictReader(nil, wire.DefaultNames(), "", "", nil, quiet(), reg)
+	NewFleet(nil, wire.DefaultNames(), "", quiet(), reg)
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil || len(problems) != 0 {
 		t.Errorf("%v, %v", problems, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache/internal/metric"
-	"rankcache/internal/tick"
+	"rankcache/wire"
 )
 
 // Limits of a verdict that is read from Redis.
@@ -76,12 +76,8 @@ func (v Verdict) same(w Verdict) bool {
 	return v.At == w.At && v.Poller == w.Poller && v.Source == w.Source
 }
 
-const (
-	// readVerdictEvery is the interval of reading the verdict, ± 10 %.
-	readVerdictEvery = time.Second
-	// readVerdictTimeout bounds one read.
-	readVerdictTimeout = 500 * time.Millisecond
-)
+// exchangeTimeout bounds one read of the verdict.
+const exchangeTimeout = 500 * time.Millisecond
 
 // Observer receives verdicts; a [Tracker] is one.
 type Observer interface {
@@ -89,52 +85,60 @@ type Observer interface {
 	Observe(Verdict)
 }
 
-// VerdictReader reads the fleet's verdict from Redis and passes it to an [Observer].
+// VerdictReader reads the fleet's verdict from Redis and passes it to an [Observer], and sends what this process has to report.
 type VerdictReader struct {
 	rdb     redis.Cmdable
-	key     string
+	verdict string // Redis key
+	reports string // Redis key of the hash of reports
+	id      string // of this process
 	to      Observer
 	log     *slog.Logger
 	reads   *prometheus.CounterVec
 	failing bool // the last read failed, which was logged
 }
 
-// NewVerdictReader returns a reader of the verdict under key (see
-// wire.Names.HotKey). It starts nothing; the caller closes rdb.
-func NewVerdictReader(rdb redis.Cmdable, key string, to Observer, log *slog.Logger, reg prometheus.Registerer) *VerdictReader {
+// NewVerdictReader returns a reader of the verdict of one Redis instance for a process whose id is unique in the fleet.
+// It starts nothing; the caller closes rdb.
+func NewVerdictReader(rdb redis.Cmdable, names wire.Names, instance, id string, to Observer, log *slog.Logger, reg prometheus.Registerer) *VerdictReader {
 	set := metric.New(reg, "hot_")
 	defer set.Must()
-	return &VerdictReader{rdb: rdb, key: key, to: to, log: log,
+	return &VerdictReader{rdb: rdb, verdict: names.HotKey(instance), reports: names.ReadsKey(instance), id: id, to: to, log: log,
 		reads: set.Counters("verdict_reads_total", "Reads of the fleet's hot-key verdict, by result.", "result")}
 }
 
-// Run reads the verdict about once a second until ctx is done; it returns nil.
-func (r *VerdictReader) Run(ctx context.Context) error {
-	for ; ctx.Err() == nil; tick.Sleep(ctx, tick.Jitter(readVerdictEvery)) {
-		if result, err := r.read(ctx); ctx.Err() == nil {
-			r.reads.WithLabelValues(result).Inc()
-			r.logOutcome(err)
-		}
+// Exchange sends a report, if it is not nil, and passes the newest verdict to the observer. It is not called twice at once.
+func (r *VerdictReader) Exchange(ctx context.Context, report []byte) {
+	if result, err := r.exchange(ctx, report); ctx.Err() == nil {
+		r.reads.WithLabelValues(result).Inc()
+		r.logOutcome(err)
 	}
-	return nil
 }
 
-// read passes the verdict to the observer, if there is one.
-func (r *VerdictReader) read(ctx context.Context) (result string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readVerdictTimeout)
+func (r *VerdictReader) exchange(ctx context.Context, report []byte) (result string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
-	data, err := r.rdb.Get(ctx, r.key).Bytes()
+	pipe := r.rdb.Pipeline()
+	get, sent := pipe.Get(ctx, r.verdict), &redis.IntCmd{}
+	if report != nil {
+		sent = pipe.HSet(ctx, r.reports, r.id, report)
+		pipe.PExpire(ctx, r.reports, reportsLive)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	data, err := get.Bytes()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return "none", nil
 	case err != nil:
-		return "error", fmt.Errorf("read the hot-key verdict %s: %w", r.key, err)
+		return "error", fmt.Errorf("read the hot-key verdict %s: %w", r.verdict, err)
 	}
 	v, err := DecodeVerdict(data)
 	if err != nil {
-		return "bad", fmt.Errorf("%s: %w", r.key, err)
+		return "bad", fmt.Errorf("%s: %w", r.verdict, err)
 	}
 	r.to.Observe(v)
+	if err := sent.Err(); err != nil {
+		return "ok", fmt.Errorf("report the boards that are read here to %s: %w", r.reports, err)
+	}
 	return "ok", nil
 }
 
@@ -143,9 +147,9 @@ func (r *VerdictReader) logOutcome(err error) {
 	switch failing := err != nil; {
 	case failing == r.failing:
 	case failing:
-		r.log.Warn("the hot-key verdict can't be read; own request rates still promote", "err", err)
+		r.log.Warn("this sidecar is cut off from the fleet's hot keys; own request rates still promote", "err", err)
 	default:
-		r.log.Info("the hot-key verdict is read again")
+		r.log.Info("the fleet's hot keys are heard of again")
 	}
 	r.failing = err != nil
 }

@@ -27,7 +27,7 @@ type Names struct {
 	Room    string // set of the boards now running in a room
 	Rooms   string // hash of the rooms that operators set at run time
 	Hot     string // hot-key verdict shared by the sidecars of an instance
-	// States begins the keys of the keepers of an instance.
+	// States begins the keys of the keepers of an instance, and of what sidecars report to them.
 	States string
 	// Ends is the sorted set of the boards that are to be closed, by the end of their
 	// period in Unix milliseconds: a writer adds a board before its birth.
@@ -169,7 +169,12 @@ func (n Names) KeeperKey(instance string) string {
 	return fill(n.States, "<instance>", instance) + keeperLease
 }
 
-const statesValue, keeperLease = ":value", ":lease"
+// ReadsKey returns the key of the hash of what the sidecars of an instance report of their reads, sidecar to [Reads].
+func (n Names) ReadsKey(instance string) string {
+	return fill(n.States, "<instance>", instance) + readsHash
+}
+
+const statesValue, keeperLease, readsHash = ":value", ":lease", ":reads"
 
 // AppliedKey returns the key of the positions of the master that has a tag's slot.
 func (n Names) AppliedKey(tag string) string {
@@ -229,7 +234,7 @@ func (n Names) IsShared(key string) bool {
 			return true
 		}
 	}
-	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.States+statesValue) || matches(key, n.States+keeperLease) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
+	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.States+statesValue) || matches(key, n.States+keeperLease) || matches(key, n.States+readsHash) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
 }
 
 // Topic returns the topic of the board's updates. Kafka allows no ":" in a name,

@@ -20,6 +20,7 @@ func TestDefaultNames(t *testing.T) {
 		n.AdopterKey("1_2_3"):                      "{1_2_3}:adopter",
 		n.RoomKey("88"):                            "rankcache:room:88:boards",
 		n.HotKey("crs-1"):                          "rankcache:hot:crs-1",
+		n.ReadsKey("crs-1"):                        "{rankcache:states:crs-1}:reads",
 		n.Topic("a:b.c"):                           "update_cache_a.b.c",
 		n.ClassTopic("gift-half-hour", "20261122"): "update_class_gift-half-hour.20261122",
 	} {
@@ -37,7 +38,7 @@ func TestBoardOfKey(t *testing.T) {
 			if got, ok := n.BoardOfKey(n.BoardKey(b)); !ok || got != b {
 				t.Errorf("%s: got %q %v", n.BoardKey(b), got, ok)
 			}
-			for _, key := range []string{n.MetaKey(b), n.OrdersKey(b, 1, 3), n.AdopterKey(b), n.Readopt, n.RoomKey("88"), n.HotKey("i"), n.Rooms, n.Ends, n.Controller, n.AbsentTopics, "", "a b", strings.Repeat("x", 300)} {
+			for _, key := range []string{n.MetaKey(b), n.OrdersKey(b, 1, 3), n.AdopterKey(b), n.Readopt, n.RoomKey("88"), n.HotKey("i"), n.StatesKey("i"), n.KeeperKey("i"), n.ReadsKey("i"), n.Rooms, n.Ends, n.Controller, n.AbsentTopics, "", "a b", strings.Repeat("x", 300)} {
 				if got, ok := n.BoardOfKey(key); ok {
 					t.Errorf("key %q taken for board %q", key, got)
 				}

@@ -106,7 +106,7 @@ func TestCompletion(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"serve --redis-mode ":          "single cluster sentinel :4",
-		"serve --hot-source t":         "auto tencent redis none :4",
+		"serve --hot-source t":         "auto tencent redis fleet none :4",
 		"write --log-format ":          "text json :4",
 		"config poll --redis-mode s":   "single cluster sentinel :4",
 		"version -o ":                  "text json :4",

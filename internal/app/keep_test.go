@@ -30,7 +30,7 @@ func newKept(t *testing.T) *kept {
 	k.common = append(k.common, "--hot-instance", k.instance)
 	for range 2 {
 		k.keepers = append(k.keepers, startListening(t, append([]string{"keep", "--health", "127.0.0.1:0", "--audit-rows", "20000"}, k.common...)...))
-		k.sidecars = append(k.sidecars, k.serve(t, "--audit-rows", "20000"))
+		k.sidecars = append(k.sidecars, k.serve(t, "--audit-rows", "20000", "--hot-promote-rate", "100000"))
 	}
 	for _, s := range k.sidecars {
 		s.WaitReady(time.Minute)
@@ -152,6 +152,7 @@ func TestKeepers(t *testing.T) {
 		k.awaitMore(k.sidecars, ofKeeper, 3)
 		k.awaitLocal()
 	})
+	t.Run("Hot", func(t *testing.T) { k.promotes() })
 	t.Run("Death", func(t *testing.T) {
 		serial := k.awaitSerial(1)
 		for i, c := range k.keepers {
@@ -168,6 +169,25 @@ func TestKeepers(t *testing.T) {
 		k.keepers[0].Kill()
 		k.awaitMore(k.sidecars, ofRedis, 2)
 		k.awaitLocal()
+	})
+}
+
+// promotes has all sidecars asked for a board, which gets hot though none of them would make it so alone.
+func (k *kept) promotes() {
+	t, board := k.T, testkit.Name(k)
+	must(t, k.client.ZAdd(t.Context(), board, redis.Z{Member: "m1", Score: 1}).Err())
+	testkit.Eventually(t, time.Minute, func() error {
+		for _, s := range k.sidecars {
+			for range 100 {
+				s.Get("data", "/v1/boards/"+board+"/top?limit=50")
+			}
+		}
+		for _, s := range k.sidecars {
+			if _, rows := s.Get("admin", "/hotkeys"); !strings.Contains(rows, `"cause": "verdict"`) {
+				return errors.New(rows)
+			}
+		}
+		return nil
 	})
 }
 

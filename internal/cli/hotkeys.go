@@ -17,6 +17,7 @@ const (
 	sourceAuto    = "auto"
 	sourceTencent = "tencent"
 	sourceRedis   = "redis"
+	sourceFleet   = hotkey.SourceFleet
 	sourceNone    = "none"
 )
 
@@ -30,8 +31,8 @@ type HotKeyOptions struct {
 
 // Register registers the flags.
 func (o *HotKeyOptions) Register(flags *pflag.FlagSet) {
-	ChoiceVar(flags, &o.Source, "hot-source", "", sourceAuto, "source of the hot keys: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis",
-		sourceAuto, sourceTencent, sourceRedis, sourceNone)
+	ChoiceVar(flags, &o.Source, "hot-source", "", sourceAuto, "source of the hot keys: tencent, redis (HOTKEYS), fleet (what all sidecars count), none, or auto: tencent if --tencent-instance is set, else fleet while a keeper runs, else redis",
+		sourceAuto, sourceTencent, sourceRedis, sourceFleet, sourceNone)
 	o.RegisterInstance(flags)
 	flags.DurationVar(&o.Poller.Every, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the whole fleet")
 	flags.StringVar(&o.tencent.Region, "tencent-region", "", "its `region`, such as ap-guangzhou")
@@ -47,13 +48,19 @@ func (o *HotKeyOptions) RegisterInstance(flags *pflag.FlagSet) {
 	flags.StringVar(&o.tencent.Instance, "tencent-instance", "", "Tencent Cloud Redis `instance`, such as crs-1234abcd")
 }
 
+// RegisterKeeper registers the flags of a keeper, which adds up what the sidecars count unless there is a cloud.
+func (o *HotKeyOptions) RegisterKeeper(flags *pflag.FlagSet) {
+	ChoiceVar(flags, &o.Source, "hot-source", "", sourceAuto, "source of the hot keys: fleet (what all sidecars count), none, or auto: fleet unless --tencent-instance is set", sourceAuto, sourceFleet, sourceNone)
+	o.RegisterInstance(flags)
+}
+
 // VerdictInstance names the Redis in the keys of the fleet's verdict and keeper.
 func (o *HotKeyOptions) VerdictInstance() string {
 	return cmp.Or(o.instance, o.tencent.Instance, "default")
 }
 
 // NewSource returns the source that is configured, nil for none.
-func (o *HotKeyOptions) NewSource(client redis.UniversalClient, names wire.Names) (hotkey.Source, error) {
+func (o *HotKeyOptions) NewSource(client redis.UniversalClient, names wire.Names, log *slog.Logger, reg prometheus.Registerer) (hotkey.Source, error) {
 	source := o.Source
 	if _, single := client.(*redis.Client); source == sourceAuto {
 		switch {
@@ -70,18 +77,34 @@ func (o *HotKeyOptions) NewSource(client redis.UniversalClient, names wire.Names
 		return hotkey.NewTencent(o.tencent, names)
 	case sourceRedis:
 		return hotkey.NewRedisHotKeys(client, names)
+	case sourceFleet:
+		return hotkey.NewFleet(client, names, o.VerdictInstance(), log, reg), nil
 	case sourceNone:
 		return nil, nil
 	}
-	return nil, Usagef("--hot-source %q: want auto, tencent, redis or none", o.Source)
+	return nil, Usagef("--hot-source %q: want auto, tencent, redis, fleet or none", o.Source)
 }
 
 // NewPoller returns the poller of the source that is configured, nil for none.
 func (o *HotKeyOptions) NewPoller(client redis.UniversalClient, names wire.Names, log *slog.Logger, reg prometheus.Registerer) (*hotkey.Poller, error) {
-	source, err := o.NewSource(client, names)
+	source, err := o.NewSource(client, names, log, reg)
 	if err != nil || source == nil {
 		return nil, err
 	}
-	o.Poller.ID = ProcessName()
-	return hotkey.NewPoller(o.Poller, source, client, names, o.VerdictInstance(), log, reg)
+	cfg := o.Poller
+	cfg.ID = ProcessName()
+	return hotkey.NewPoller(cfg, source, client, names, o.VerdictInstance(), log, reg)
+}
+
+// NewKeeperPoller returns the poller of a keeper, nil for none.
+func (o *HotKeyOptions) NewKeeperPoller(client redis.UniversalClient, names wire.Names, log *slog.Logger, reg prometheus.Registerer) (*hotkey.Poller, error) {
+	k := *o
+	k.Poller.Every = hotkey.FleetEvery
+	switch {
+	case k.Source == sourceAuto && k.tencent.Instance == "":
+		k.Source = sourceFleet
+	case k.Source == sourceAuto:
+		k.Source = sourceNone
+	}
+	return k.NewPoller(client, names, log, reg)
 }

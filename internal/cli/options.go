@@ -59,7 +59,7 @@ func (o *Options) RegisterNames(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Names.Ends, "key-ends", o.Names.Ends, "Redis `key` of the index of boards that are to be closed")
 	flags.StringVar(&o.Names.Controller, "key-controller", o.Names.Controller, "Redis `key` of the lease of the controller that works")
 	flags.StringVar(&o.Names.Hot, "key-hot", o.Names.Hot, "Redis key `pattern` of the shared hot-key verdict")
-	flags.StringVar(&o.Names.States, "key-states", o.Names.States, "beginning, a `pattern`, of the Redis keys of the fleet's keeper: the states of all super-hot boards, and its lease")
+	flags.StringVar(&o.Names.States, "key-states", o.Names.States, "beginning, a `pattern`, of the Redis keys of the fleet's keeper: the states of all super-hot boards, its lease, and what sidecars report")
 	flags.StringVar(&o.Names.Commands, "topic-commands", o.Names.Commands, "Kafka topic of commands")
 	flags.StringVar(&o.Names.Refused, "topic-refused", o.Names.Refused, "Kafka topic of the commands that are refused")
 	flags.StringVar(&o.Names.ClassPrefix, "topic-class-updates", o.Names.ClassPrefix, "beginning of the Kafka topic of the updates of a class and day")

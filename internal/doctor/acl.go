@@ -51,13 +51,16 @@ func (r Redis) needs(role string) []permission {
 			list = append(list, read("GET", seq))
 		}
 		list = append(list, none("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
-		if role == "serve" { // its page tells of damaged masters
-			list = append(list, read("HGET", r.Names.AppliedKey("0"), "damaged"), read("SCARD", r.Names.WantedKey("0")))
+		reads := r.Names.ReadsKey("doctor")
+		if role == "serve" { // of the fleet's hot boards; its page tells of damaged masters
+			list = append(list, read("HGET", r.Names.AppliedKey("0"), "damaged"), read("SCARD", r.Names.WantedKey("0")),
+				write("HSET", reads, "m", "x"), write("PEXPIRE", reads, 1))
 		}
 		if role == "keep" {
 			lease := r.Names.KeeperKey("doctor")
 			list = append(list, none("SET", states, "x", "XX"), read("EVALSHA", noScript, 1, states), read("GET", lease), none("SET", lease, "x", "XX"), read("EVALSHA", noScript, 1, lease), none("EVAL", "return 0", 1, lease),
-				read("PTTL", lease), none("PEXPIRE", lease, 1), none("DEL", lease))
+				read("PTTL", lease), none("PEXPIRE", lease, 1), none("DEL", lease),
+				read("HLEN", reads), read("HGETALL", reads), none("HDEL", reads, nobody), none("SET", hot, "x", "XX"))
 		}
 		return list
 	case "write":

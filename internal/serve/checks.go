@@ -270,13 +270,15 @@ func (t *targets) endless() (boards []doctor.Endless) {
 
 // hotSource returns the check of the server-side source of hot keys, nil without a hot tier.
 func (t *targets) hotSource(r doctor.Redis) *doctor.Check {
-	source, err := t.poll.NewSource(t.redis, t.Names)
+	source, err := t.poll.NewSource(t.redis, t.Names, slog.New(slog.DiscardHandler), nil)
 	check := &doctor.Check{Name: "hot-source"}
-	switch tencent := source.(type) {
+	switch source := source.(type) {
 	case *hotkey.Tencent:
-		check.Look = func(ctx context.Context) doctor.Verdict { return tryTencent(ctx, tencent) }
+		check.Look = func(ctx context.Context) doctor.Verdict { return tryTencent(ctx, source) }
 	case *hotkey.RedisHotKeys:
 		*check = r.HotKeys()
+	case *hotkey.Fleet:
+		*check = doctor.Call("hot-source", []string{doctor.CheckRedis}, func(ctx context.Context) error { _, err := source.Hot(ctx); return err })
 	case nil:
 		switch {
 		case err != nil:

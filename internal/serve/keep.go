@@ -45,8 +45,10 @@ func NewKeepCommand() *cobra.Command {
 		Short: "Do once for the fleet what each sidecar else does for itself",
 		Long: `Look at the Redis of a whole fleet: read the states of all super-hot boards and publish them in
 Redis as one value, which sidecars read instead, and compare the rows of these boards, of which a
-keeper holds copies as a sidecar does, without a port for apps. A lease elects one keeper however
-many run: two are enough. Without one, or when all are gone, each sidecar looks after itself.`,
+keeper holds copies as a sidecar does, without a port for apps. Add up how often all sidecars are
+asked for a board, so that each keeps the page of one that is read much by all and little by each.
+A lease elects one keeper however many run: two are enough. Without one, or when all are gone, each
+sidecar looks after itself.`,
 		Example: `  rankcache keep --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   curl 127.0.0.1:8979/status`,
 		Args: cli.NoArgs,
@@ -61,7 +63,7 @@ func (o *KeepOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Options.Register(flags)
 	flags.StringVar(&o.health, "health", defaultKeepHealth, "`address` of the health port, with /status and /metrics")
 	flags.StringVar(&o.id, "keeper-id", "", "`name` of this keeper; empty: host name and process id")
-	o.poll.RegisterInstance(flags)
+	o.poll.RegisterKeeper(flags)
 	o.total = "seq" // nothing is kept of boards without seqs
 	o.snapshots.shared = cli.SecretVar(flags, "snapshots", "", "`URL` of the folder or bucket in which boards are saved, for sidecars to begin with: file:///folder or s3://key:secret@host:port/bucket/prefix, with ?tls=false and region=… as options; empty: none are")
 	flags.DurationVar(&o.snapshots.every, "snapshot-every", replay.DefaultSaveEvery, "how often each board that has changed is saved there, give or take a tenth; others every five minutes")
@@ -129,6 +131,13 @@ func (k *Keeper) buildTasks(o *KeepOptions) error {
 	k.tasks = []runnable{publisher, runFunc(k.runner.Walk)}
 	if to := k.snapshots; to != nil {
 		k.tasks = append(k.tasks, runFunc(func(ctx context.Context) error { return k.runner.Save(ctx, to, k.options.snapshots.every) }))
+	}
+	poller, err := o.poll.NewKeeperPoller(k.redis, o.Names, k.log, k.Registry)
+	if err != nil {
+		return err
+	}
+	if poller != nil {
+		k.tasks = append(k.tasks, runFunc(poller.RunElected))
 	}
 	return nil
 }

@@ -244,20 +244,22 @@ func (s *Sidecar) buildAdmission() error {
 	return nil
 }
 
-// buildHot builds the hot tier: the tracker, the follower of the fleet's verdict
+// buildHot builds the hot tier: the tracker, the reader of the fleet's verdict
 // and, unless another process polls, the poller.
 func (s *Sidecar) buildHot() (err error) {
 	o := s.options
 	if !o.hotKeys {
 		return nil
 	}
+	var verdicts *hotkey.VerdictReader
 	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.Rooms.Tiers,
-		Open: OpenBoards{s.Local}.IsOpen, Changed: rpcPart{s}.changed, Histories: s.origin.Histories, Log: s.log, Registry: s.Registry})
+		Exchange: func(ctx context.Context, report []byte) { verdicts.Exchange(ctx, report) },
+		Open:     OpenBoards{s.Local}.IsOpen, Changed: rpcPart{s}.changed, Histories: s.origin.Histories, Log: s.log, Registry: s.Registry})
 	if err != nil {
 		return cli.Usagef("hot boards: %w", err)
 	}
-	key := o.Names.HotKey(o.poll.VerdictInstance())
-	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, callWatch{s}.watchVerdicts(s.tracker), s.log, s.Registry))
+	verdicts = hotkey.NewVerdictReader(s.redis, o.Names, o.poll.VerdictInstance(), cli.ProcessName(), callWatch{s}.watchVerdicts(s.tracker), s.log, s.Registry)
+	s.parts = append(s.parts, s.tracker)
 	o.poll.Poller.Answered = callWatch{s}.hotKeysAnswered
 	poller, err := o.poll.NewPoller(s.redis, o.Names, s.log, s.Registry)
 	if err != nil {

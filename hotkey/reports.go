@@ -1,0 +1,136 @@
+package hotkey
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
+
+	"rankcache"
+	"rankcache/internal/metric"
+	"rankcache/wire"
+)
+
+// SourceFleet is the source of a verdict that is made of what the sidecars report. They report while there is one.
+const SourceFleet = "fleet"
+
+// FleetEvery is the time between two calls of a [Fleet]: sidecars report as often.
+const FleetEvery = time.Second
+
+const (
+	// fleetRate lists a board: it is what Tencent's default is.
+	fleetRate = 100 // requests/s of the whole fleet
+	// maxReadRate is the most that a report of one sidecar counts for a board: ten cores answer as much.
+	maxReadRate = 1_000_000 // requests/s
+	// reportLives is for how long a report counts that is not followed by another one.
+	reportLives = 3 * time.Second
+	// reportsLive is the life in Redis of all reports after the last one.
+	reportsLive = 10 * time.Second
+	// maxReports bounds the memory for them.
+	maxReports = 10_000
+)
+
+// Fleet is a [Source] that adds up what the sidecars report ([wire.Reads]).
+type Fleet struct {
+	rdb    redis.Cmdable
+	key    string
+	names  wire.Names
+	log    *slog.Logger
+	errLog rate.Sometimes
+	capped prometheus.Counter
+	known  map[string]known // by sidecar
+}
+
+// known is the latest report of a sidecar, and when it was first seen here: the sidecar's clock may be off.
+type known struct {
+	at   uint64
+	seen time.Time
+}
+
+// NewFleet returns the source for one Redis instance. It starts nothing; the caller closes rdb.
+func NewFleet(rdb redis.Cmdable, names wire.Names, instance string, log *slog.Logger, reg prometheus.Registerer) *Fleet {
+	set := metric.New(reg, "hot_")
+	defer set.Must()
+	return &Fleet{rdb: rdb, key: names.ReadsKey(instance), names: names, log: log, errLog: rate.Sometimes{First: 3, Interval: 10 * time.Second},
+		capped: set.Counter("reports_capped_total", "Rates in reports of sidecars that were higher than one can answer, and were counted as the most that it can."),
+		known:  make(map[string]known)}
+}
+
+// Name returns [SourceFleet].
+func (f *Fleet) Name() string { return SourceFleet }
+
+// Hot returns the boards that all sidecars together are asked for often.
+func (f *Fleet) Hot(ctx context.Context) (HotBoards, error) {
+	if n, err := f.rdb.HLen(ctx, f.key).Result(); err != nil || n > maxReports {
+		if err == nil {
+			err = fmt.Errorf("%d sidecars, want at most %d: check that nothing else uses the key", n, maxReports)
+		}
+		return HotBoards{}, fmt.Errorf("count the reports in %s: %w", f.key, err)
+	}
+	reports, err := f.rdb.HGetAll(ctx, f.key).Result()
+	if err != nil {
+		return HotBoards{}, fmt.Errorf("read the reports in %s: %w", f.key, err)
+	}
+	hot, ended := f.add(time.Now(), reports)
+	if len(ended) == 0 {
+		return hot, nil
+	}
+	if err := f.rdb.HDel(ctx, f.key, ended...).Err(); err != nil { // a sidecar that goes on adds its next one again
+		f.errLog.Do(func() { f.log.Warn("reports of sidecars that are gone are not deleted", "key", f.key, "err", err) })
+	}
+	return hot, nil
+}
+
+// add adds up the reports, and returns the sidecars whose last one is too old.
+func (f *Fleet) add(now time.Time, reports map[string]string) (hot HotBoards, ended []string) {
+	counts, latest := make(map[rankcache.BoardID]int64), make(map[string]known, len(reports))
+	for id, value := range reports {
+		r, err := wire.ParseReads(value)
+		if err != nil {
+			hot.Ignored++
+			f.errLog.Do(func() { f.log.Warn("a report of reads is not counted", "key", f.key, "sidecar", clip(id), "err", err) })
+		}
+		k, ok := f.known[id]
+		if !ok || k.at != r.At {
+			k = known{r.At, now}
+		}
+		if now.Sub(k.seen) > reportLives {
+			ended = append(ended, id)
+			continue
+		}
+		latest[id] = k
+		hot.Ignored += f.count(id, r.Boards, counts)
+	}
+	f.known = latest
+	for b, n := range counts {
+		if n >= fleetRate {
+			hot.Boards = append(hot.Boards, BoardCount{b, n})
+		}
+	}
+	return hot, ended
+}
+
+// count adds the boards of a sidecar's report. What can be no board's is ignored, what is more than a sidecar can answer is not believed.
+func (f *Fleet) count(id string, boards []wire.BoardReads, counts map[rankcache.BoardID]int64) (ignored int) {
+	for _, b := range boards {
+		if f.names.CheckBoard(b.Board) != nil {
+			ignored++
+			continue
+		}
+		if b.Rate > maxReadRate {
+			f.capped.Inc()
+			f.errLog.Do(func() {
+				f.log.Warn("a sidecar reports more reads than it can answer", "sidecar", clip(id), "board", b.Board, "reads_per_s", b.Rate, "counted_as", maxReadRate)
+			})
+		}
+		counts[b.Board] += int64(min(b.Rate, maxReadRate)) // #nosec G115 -- at most maxReadRate
+	}
+	return ignored
+}
+
+// clip shortens a foreign name for the log.
+func clip(name string) string { return name[:min(len(name), 100)] }
