@@ -20,6 +20,7 @@ type Class struct {
 	template    template
 	calendar    Calendar
 	tag         string // of some period
+	shards      int    // see [Class.Split]; 0: not split
 }
 
 // Board is one board of a class. It is immutable.
@@ -28,6 +29,7 @@ type Board struct {
 	Class  *Class
 	Dims   map[string]string
 	Period Period // zero if the class has none
+	shard  int    // which one of the class's it is, from 1; 0: a whole board
 }
 
 // New returns the class of boards whose ids are made from a template such as
@@ -43,16 +45,20 @@ func New(name, board string, c Calendar) (*Class, error) {
 		return nil, err
 	}
 	class := &Class{name: name, board: board, template: t, calendar: c, tag: c.Sample()}
-	longest := t.fill(func(name string) string {
-		if name == period {
-			return c.Sample()
-		}
-		return strings.Repeat("x", MaxDimension)
-	})
-	if err := rankcache.BoardID(longest).Check(); err != nil {
+	if err := rankcache.BoardID(class.longest()).Check(); err != nil {
 		return nil, fmt.Errorf("board %.100q, longest id: %w", board, err)
 	}
 	return class, nil
+}
+
+// longest returns the longest id of a whole board.
+func (c *Class) longest() string {
+	return c.template.fill(func(name string) string {
+		if name == period {
+			return c.tag
+		}
+		return strings.Repeat("x", MaxDimension)
+	})
 }
 
 // Name returns the name of the class.
@@ -146,10 +152,11 @@ func (c *Class) checkDims(dims map[string]string) error {
 	return nil
 }
 
-// Parse is the inverse of [Class.At]: it returns the board that has the id, or false
-// if no board of the class has.
+// Parse is the inverse of [Class.At]: it returns the board that has the id, which may be a shard, or
+// false if no board of the class has.
 func (c *Class) Parse(id rankcache.BoardID) (Board, bool) {
-	values, ok := c.template.parse(string(id))
+	whole, shard := c.cut(id)
+	values, ok := c.template.parse(string(whole))
 	if !ok {
 		return Board{}, false
 	}
@@ -158,12 +165,13 @@ func (c *Class) Parse(id rankcache.BoardID) (Board, bool) {
 	if err != nil || c.checkDims(values) != nil {
 		return Board{}, false
 	}
-	return Board{ID: id, Class: c, Dims: values, Period: p}, true
+	return Board{ID: id, Class: c, Dims: values, Period: p, shard: shard + 1}, true
 }
 
 // Matches reports whether the id has the form of ids of the class. It is quick and allocates
 // nothing, but it takes a tag of no period, such as 20261399, for a tag.
 func (c *Class) Matches(id rankcache.BoardID) bool {
+	id, _ = c.cut(id)
 	return c.template.matches(string(id), &c.calendar, c.tag)
 }
 
@@ -186,7 +194,8 @@ func (b Board) beside(move func(Period) (Period, error)) (Board, error) {
 	if err != nil {
 		return Board{}, err
 	}
-	return b.Class.In(b.Dims, p)
+	b.Period = p
+	return b.As(b.Class)
 }
 
 // Topic returns the topic of the board's updates. Boards whose periods are parts of a

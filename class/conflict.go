@@ -12,6 +12,10 @@ import (
 func Conflict(a, b *Class) error {
 	for _, pair := range [...][2]*Class{{a, b}, {b, a}} {
 		whole, piece := pair[0], pair[1]
+		if last := len(piece.template) - 1; whole.shards > 0 && last == len(whole.template) && canBeShard(piece, piece.template[last], whole.shards) && overlap(whole, piece, last) {
+			return fmt.Errorf("board %q of class %s can have the id of a shard of class %s: %q with .s<n> behind it: change a part that is not in braces",
+				piece.board, piece.name, whole.name, whole.board)
+		}
 		if overlap(whole, piece, len(piece.template)) {
 			return fmt.Errorf("boards %q of class %s and %q of class %s can have one id (: . _ count as one sign): change a part that is not in braces",
 				a.board, a.name, b.board, b.name)
@@ -53,6 +57,17 @@ func canMeet(a *Class, s segment, b *Class, other segment) bool {
 		return other.placeholder || CheckDimension(other.text) == nil
 	}
 	return s.text == other.text
+}
+
+// canBeShard reports whether a segment of c can be s0, s1 and so on, up to n shards.
+func canBeShard(c *Class, s segment, n int) bool {
+	for shard := range n {
+		text := strings.TrimPrefix(string(ShardID("", shard)), ".")
+		if s.isDim() || s.isTag() && c.calendar.canMean(text) || s.text == text && !s.placeholder {
+			return true
+		}
+	}
+	return false
 }
 
 // canBePage reports whether the segment can be p1, p2 and so on.
