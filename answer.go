@@ -26,6 +26,9 @@ type Answer struct {
 	Ahead   Ahead // of the first row, if it was asked for
 	Matches int   // all rows within Range, if it was asked for
 	Own     []Own // of the query's members, in their order
+	// Shards are the seqs of a split board's shards, each of its own moment: seq and sum of the stamp are
+	// their sums, and it has no run. nil: the board is not split.
+	Shards []uint64
 	// Err is why the board could not be read. Nothing else is set then.
 	Err error
 }
@@ -98,6 +101,10 @@ func (a *Answer) Find(q *Query, rows []Entry, first int) {
 	whole := first == 0 && len(rows) >= a.Members
 	for i := range a.Own {
 		own := &a.Own[i]
+		if q.Scores != nil {
+			own.Err = ErrNotKept
+			continue
+		}
 		if at := rowOf(rows, own.Member); at < 0 && !whole || at >= 0 && !own.take(q, rows, first, at, whole) {
 			own.Err = ErrNotKept
 		}

@@ -24,6 +24,10 @@ type Query struct {
 	Start, Limit int
 	// Members are those whose standings are wanted.
 	Members []string
+	// Scores are raw scores that the members are taken to have, wherever their own are: an answer tells
+	// which rank each has, or would have on a board that it is not on, and what stands around there. The
+	// member's own row is not left out. nil: the scores that the members have.
+	Scores []float64
 	// Around is how many rows around each of the members are wanted, its own in the middle:
 	// 2n+1 for n on either side; 0: none.
 	Around int
@@ -93,7 +97,7 @@ func (q *Query) Ranked() bool { return q.Mode != Ordinal || q.Percentile }
 // Plain reports whether nothing is wanted beside rows and standings. Only then the
 // standings may be of another moment than the rows.
 func (q *Query) Plain() bool {
-	return q.Around == 0 && !q.Gap && !q.Ranked() && q.Range == nil && !q.Trimmed
+	return q.Around == 0 && !q.Gap && !q.Ranked() && q.Range == nil && !q.Trimmed && q.Scores == nil
 }
 
 // Reader answers queries: a board in memory, the pages of hot boards, Redis, a ledger, or

@@ -130,6 +130,9 @@ type Stamp struct {
 	Life Life
 	// Primed tells that a board which sums up several periods has what the earlier ones give it.
 	Primed bool
+	// Foreign tells that the sorted set has not as many members as the writer left there: something else
+	// has changed or deleted it. Only the origin tells it.
+	Foreign bool
 	// Adopting tells that the sum is unknown because a writer is adding up the members. Only the origin tells it.
 	Adopting bool
 	// At is when the answer was made, by the clock of this process.

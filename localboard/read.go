@@ -86,7 +86,7 @@ func (b *Board) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Ans
 
 func (b *Board) read(q *rankcache.Query, a *rankcache.Answer) {
 	a.Begin(q, rankcache.SourceLocal, rankcache.Stamp{}, b.CurrentAt()) // the view is no older
-	v := b.standings(a.Own, q.Order)
+	v := b.standings(a.Own, q)
 	if v == nil {
 		a.Fail(rankcache.ErrNotKept)
 		return
@@ -114,10 +114,14 @@ func (b *Board) SetPrimed(primed bool, at rankcache.State) {
 
 // standings fills in score and rank of rows, whose Member is set. It returns the
 // view that they were read from; nil before the first. See Publish for r1 to r5.
-func (b *Board) standings(rows []rankcache.Own, direction rankcache.Direction) *view {
+func (b *Board) standings(rows []rankcache.Own, q *rankcache.Query) *view {
 	for verify := false; ; {
 		v := b.view.Load() // r1
 		if v == nil || len(rows) == 0 {
+			return v
+		}
+		if q.Scores != nil {
+			v.place(rows, q)
 			return v
 		}
 		v.lookup(rows, verify)                         // r2
@@ -127,7 +131,7 @@ func (b *Board) standings(rows []rankcache.Own, direction rankcache.Direction) *
 				continue
 			}
 		}
-		if v.rank(rows, direction) {
+		if v.rank(rows, q.Order) {
 			return v
 		}
 		verify = true // two ids have the same tag

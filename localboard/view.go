@@ -3,6 +3,7 @@ package localboard
 import (
 	"math"
 	"slices"
+	"sort"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -103,6 +104,41 @@ func (v *view) rankOne(r *rankcache.Own, handle uint32, direction rankcache.Dire
 	if r.Rank = before + 1; direction == rankcache.Ascending {
 		r.Rank = v.rows - before
 	}
+}
+
+// place sets the score of each row to that which q names, and its rank to the one that such a row of its
+// member has or would have.
+func (v *view) place(rows []rankcache.Own, q *rankcache.Query) {
+	for i := range rows {
+		r := &rows[i]
+		r.Score = q.Scores[i] + 0 // -0 becomes 0
+		before, is := v.rowsBeforeOne(r.Score, r.Member)
+		if r.Rank = before + 1; q.Order == rankcache.Ascending {
+			r.Rank = v.rows - before - is + 1
+		}
+	}
+}
+
+// rowsBeforeOne returns how many rows stand before one with that score and member, and 1 if it is on the
+// board, else 0.
+func (v *view) rowsBeforeOne(score float64, member string) (before, is int) {
+	key := newSortKey(score, v.idKey(member))
+	next := key // which stands behind all rows with the key, and before all others that do
+	if next.idKey--; key.idKey == 0 {
+		next.score--
+	}
+	before = v.keysBefore(key)
+	same := v.keysBefore(next) - before
+	var row [1]rankcache.Entry
+	at := func(i int) string {
+		v.readEntries(&v.members, row[:], before+i)
+		return row[0].Member
+	}
+	n := sort.Search(same, func(i int) bool { return at(i) <= member })
+	if n < same && at(n) == member {
+		is = 1
+	}
+	return before + n, is
 }
 
 // answer sets the rows of an answer to q, and what it wants beside them. The standings of its

@@ -49,6 +49,8 @@ func (r reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.A
 
 func checkQuery(q *rankcache.Query) error {
 	switch n := q.Neighbours(); {
+	case q.Scores != nil && len(q.Scores) != len(q.Members):
+		return fmt.Errorf("%d scores of %d members", len(q.Scores), len(q.Members))
 	case q.Start < 0 || q.Limit < 0 || q.Limit > rankcache.MaxTop || q.Around < 0 || n > MaxAround:
 		return fmt.Errorf("%d rows from %d and %d neighbours: want 0 to %d from 0 or more, and up to %d", q.Limit, q.Start, n, rankcache.MaxTop, MaxAround)
 	}
@@ -176,9 +178,11 @@ func (r reader) scriptCall(q *rankcache.Query) scriptCall {
 		from, to := q.RawRange()
 		least, most = exact(from), exact(to)
 	}
-	args := []any{rangeCmd, q.Start, q.Limit, rankCmd, around, betterCmd, best, flag(q.Ranked()), flag(q.Form.Integer()), least, most}
-	for _, m := range q.Members {
-		args = append(args, m)
+	args := []any{rangeCmd, q.Start, q.Limit, rankCmd, around, betterCmd, best, flag(q.Ranked()), flag(q.Form.Integer()), least, most, flag(q.Scores != nil)}
+	for i, m := range q.Members {
+		if args = append(args, m); q.Scores != nil {
+			args = append(args, exact(q.Scores[i]))
+		}
 	}
 	return scriptCall{r.keys(q.Board), args}
 }

@@ -96,7 +96,8 @@ func addMeta(stamp *rankcache.Stamp, key, value string) error {
 	if err != nil {
 		return fmt.Errorf("key %q: %w", key, err)
 	}
-	if meta.Adopting || meta.Members != uint64(stamp.Members) {
+	stamp.Foreign = meta.Members != uint64(stamp.Members) && !meta.Adopting
+	if meta.Adopting || stamp.Foreign {
 		meta.Sum, meta.HasSum = 0, false
 	}
 	stamp.State, stamp.Life, stamp.Primed, stamp.Adopting = meta.State, meta.Life, meta.Primed, meta.Adopting

@@ -4,7 +4,8 @@
 -- ZRANK, neighbours on each side (-1: none), the command that finds the nearest better score
 -- ('': not wanted), the best score there may be, whether the members with better scores are
 -- counted ('': no), whether only the integer parts of scores count ('': no), the least and the
--- greatest score of the rows ('': all rows), the members. The last of the reply are the rows before
+-- greatest score of the rows ('': all rows), whether each member has a score behind it that it is taken
+-- to have ('': it is looked up), the members. The last of the reply are the rows before
 -- those scores, and with them.
 
 local best, integers = ARGV[7], ARGV[9] ~= ''
@@ -16,12 +17,17 @@ end
 
 -- own returns rank, score, index of the first neighbour, neighbours, the row with the nearest
 -- better score, and the count ahead of the first neighbour or, without any, of the member.
-local function own(member)
-  local rank = redis.call(ARGV[4], KEYS[1], member)
-  if not rank then
-    return false
+local function own(member, score)
+  local rank, around = nil, tonumber(ARGV[5])
+  if score then
+    rank = rows_before(KEYS[1], score, member, ARGV[1], best)
+  else
+    rank = redis.call(ARGV[4], KEYS[1], member)
+    if not rank then
+      return false
+    end
+    score = redis.call('ZSCORE', KEYS[1], member)
   end
-  local score, around = redis.call('ZSCORE', KEYS[1], member), tonumber(ARGV[5])
   local first, neighbours, better = 0, {}, {}
   if around >= 0 then
     first = math.max(0, rank - around)
@@ -48,7 +54,8 @@ end
 if count > 0 then
   rows = redis.call(ARGV[1], KEYS[1], first, first + count - 1, 'WITHSCORES')
 end
-for i = 12, #ARGV do
-  owns[i - 11] = own(ARGV[i])
+local step = ARGV[12] ~= '' and 2 or 1
+for i = 13, #ARGV, step do
+  owns[#owns + 1] = own(ARGV[i], step == 2 and ARGV[i + 1])
 end
 return {rows, ahead_of(rows[2]), owns, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, range}

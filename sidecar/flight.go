@@ -111,10 +111,12 @@ func missing(q *rankcache.Query, a *rankcache.Answer) rankcache.Query {
 	if a.Err != nil {
 		return ask
 	}
-	ask.Start, ask.Limit, ask.Members, ask.Range = 0, 0, nil, nil
+	ask.Start, ask.Limit, ask.Members, ask.Scores, ask.Range = 0, 0, nil, nil, nil
 	for i := range a.Own {
 		if a.Own[i].Err == rankcache.ErrNotKept {
-			ask.Members = append(ask.Members, a.Own[i].Member)
+			if ask.Members = append(ask.Members, a.Own[i].Member); q.Scores != nil {
+				ask.Scores = append(ask.Scores, q.Scores[i])
+			}
 		}
 	}
 	return ask
@@ -153,6 +155,7 @@ func own(q *rankcache.Query) rankcache.Query {
 	for i, m := range o.Members {
 		o.Members[i] = strings.Clone(m)
 	}
+	o.Scores = slices.Clone(q.Scores)
 	if q.Range != nil {
 		scores := *q.Range
 		o.Range = &scores
@@ -183,8 +186,10 @@ func keyOf(op string, qs []rankcache.Query) string {
 			least, most := q.RawRange()
 			key = fmt.Appendf(key, "\x00\x00%b\x00%b", least, most)
 		}
-		for _, m := range q.Members {
-			key = append(append(key, 0), m...)
+		for i, m := range q.Members {
+			if key = append(append(key, 0), m...); q.Scores != nil {
+				key = fmt.Appendf(key, "\x00\x00%b", q.Scores[i])
+			}
 		}
 	}
 	return string(key)

@@ -37,6 +37,8 @@ func check(q *rankcache.Query) error {
 		return fmt.Errorf("%w: %d neighbours, want 0 to %d", ErrRange, q.Neighbours(), MaxAround)
 	case n > rankcache.MaxTop || n == 0 && q.Limit == 0 && q.Range == nil:
 		return fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, n, rankcache.MaxTop)
+	case q.Scores != nil && len(q.Scores) != n:
+		return fmt.Errorf("%w: %d scores of %d members", ErrRange, len(q.Scores), n)
 	case q.Start < 0 || q.Start > rankcache.MaxStart || q.Limit < 0 || q.Limit > rankcache.MaxTop && !q.CopiesOnly:
 		return fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, q.Limit, q.Start, rankcache.MaxTop, rankcache.MaxStart)
 	}

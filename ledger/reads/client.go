@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"rankcache"
@@ -44,6 +45,12 @@ func NewClient(ledger string, observe func(took time.Duration, err error)) (*Cli
 
 // Read implements [rankcache.Reader].
 func (c *Client) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	if slices.ContainsFunc(qs, func(q rankcache.Query) bool { return q.Scores != nil }) {
+		for i := range as {
+			as[i].Fail(fmt.Errorf("%w: the ledger does not know where a score would stand", rankcache.ErrUnavailable))
+		}
+		return
+	}
 	reads := make([]Read, len(qs))
 	for i := range qs {
 		reads[i] = readOf(&qs[i])
