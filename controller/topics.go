@@ -48,6 +48,11 @@ func (o *owners) use(file *rooms.File) error {
 		if dotted[i], err = class.New(c.Name(), strings.ReplaceAll(c.Template(), ":", "."), c.Calendar()); err != nil {
 			return err
 		}
+		if c.Split() {
+			if dotted[i], err = dotted[i].Split(c.Shards()); err != nil {
+				return err
+			}
+		}
 	}
 	o.file, o.dotted = file, dotted
 	return nil
@@ -73,7 +78,7 @@ func (o *owners) of(topic string, names wire.Names) owner {
 // spelled as topics are.
 func boardOwner(topic string, b class.Board, c *rooms.Class) owner {
 	found := owner{topic: topic}
-	if b, err := c.In(b.Dims, b.Period); err == nil { // as it parsed
+	if b, err := b.As(c.Class); err == nil { // as it parsed
 		found.boards = []rankcache.BoardID{b.ID}
 	}
 	if c.Calendar().Periodic() {

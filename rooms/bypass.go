@@ -117,7 +117,9 @@ func (t *Tiers) Bypassing(bypasses []Bypass) *Tiers {
 		if b.All {
 			b.Board = allBoards
 		}
-		with.bypassed[b.Board] = b
+		for _, board := range t.parts(b.Board) {
+			with.bypassed[board] = b
+		}
 	}
 	return &with
 }

@@ -103,6 +103,7 @@ type Class struct {
 // classText is what a [class.Class] is made from, as it is written.
 type classText struct {
 	name, board, period, tz, score, order string
+	shards                                int
 	starts                                time.Duration // startsUnset: not given
 	seasons                               class.Seasons
 }
@@ -155,6 +156,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"ids":          c.readIDs,
 		"group":        intoString(&c.Group),
 		"rolling":      c.readRolling,
+		"shards":       integer(&text.shards, class.MinShards, class.MaxShards),
 	}
 }
 
@@ -195,7 +197,7 @@ func (c *Class) finishWith(text classText, calendar class.Calendar) (err error) 
 		c.Ops = []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
 	}
 	if err = c.imply(); err == nil {
-		err = cmp.Or(c.checkRolling(), c.check(text.score))
+		err = cmp.Or(c.checkRolling(), c.check(text.score), c.split(text.shards))
 	}
 	if err != nil {
 		return fmt.Errorf("class %s: %w", c.Name(), err)
@@ -327,13 +329,13 @@ func rate(what string, to *int, most int, within *time.Duration, longest time.Du
 // Order is the direction in which the best score that is shown comes first.
 func (c *Class) Order() rankcache.Direction { return c.Form.Named(rankcache.Descending) }
 
-func (c *Class) lasting() [8]string {
+func (c *Class) lasting() [9]string {
 	feeds := make([]string, len(c.Feeds))
 	for i, f := range c.Feeds {
 		feeds[i] = f.String()
 	}
 	slices.Sort(feeds)
-	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Starts(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", "), c.Rolling.String()}
+	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Starts(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", "), c.Rolling.String(), strconv.Itoa(c.Shards())}
 }
 
 func (c *Class) wrong(err error) error {

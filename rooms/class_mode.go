@@ -77,7 +77,7 @@ func (c *Class) checkMode() error {
 	return nil
 }
 
-// Boards returns how many boards of one period the class's mode is for, or some number
+// Boards returns how many boards of one period the class's mode is for, shards apart, or some number
 // above [MaxClassBoards].
 func (c *Class) Boards() int {
 	if c.Mode == ModeNone {
@@ -86,6 +86,9 @@ func (c *Class) Boards() int {
 	boards := 1
 	for _, values := range c.Dims {
 		boards = min(boards*len(values), MaxClassBoards+1)
+	}
+	if c.Split() {
+		boards *= c.Shards()
 	}
 	return boards
 }
@@ -98,7 +101,7 @@ func (c *Class) someBoards() []rankcache.BoardID {
 	return c.boardsIn(class.Period{Tag: c.Calendar().Sample()})
 }
 
-// boardsIn returns the boards of a period, one for each combination of values.
+// boardsIn returns the boards of a period, one for each combination of values, as shards if they are split.
 func (c *Class) boardsIn(p class.Period) []rankcache.BoardID {
 	ids := []string{c.Pattern(p)}
 	for _, name := range c.Dimensions() {
@@ -110,9 +113,13 @@ func (c *Class) boardsIn(p class.Period) []rankcache.BoardID {
 		}
 		ids = filled
 	}
-	boards := make([]rankcache.BoardID, len(ids))
-	for i, id := range ids {
-		boards[i] = rankcache.BoardID(id)
+	boards := make([]rankcache.BoardID, 0, len(ids)*max(c.Shards(), 1))
+	for _, id := range ids {
+		if b := rankcache.BoardID(id); c.Split() {
+			boards = append(boards, shardsOf(b, c.Shards())...)
+		} else {
+			boards = append(boards, b)
+		}
 	}
 	return boards
 }

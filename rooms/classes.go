@@ -140,7 +140,7 @@ func (all Classes) check() error {
 		if err := all.checkFeeds(c); err != nil {
 			return c.wrong(err)
 		}
-		if err := all.checkGroup(c); err != nil {
+		if err := cmp.Or(all.checkGroup(c), all.checkSplit(c)); err != nil {
 			return c.wrong(err)
 		}
 		if boards += c.Boards(); boards > MaxClassBoards {

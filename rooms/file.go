@@ -114,7 +114,10 @@ func ParseWith(data []byte, calendar NewCalendar) (*File, error) {
 	if err := f.checkUnique(); err != nil {
 		return nil, err
 	}
-	return f, f.Classes.check()
+	if err := f.Classes.check(); err != nil {
+		return f, err
+	}
+	return f, f.checkNamed()
 }
 
 func (f *File) addRoom(n *yaml.Node) error {
@@ -226,7 +229,7 @@ func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 
 // CheckChange returns an error if a class of the file differs from the one of the same
 // name in old in what can't change while boards of it live: board, period, starts, tz, ties,
-// order, feeds and rolling, and the seasons that have begun by now.
+// order, feeds, rolling and shards, and the seasons that have begun by now.
 func (f *File) CheckChange(old *File, now time.Time) error {
 	for _, c := range f.Classes {
 		before := old.Class(c.Name())
@@ -234,7 +237,7 @@ func (f *File) CheckChange(old *File, now time.Time) error {
 			continue
 		}
 		was, is := before.lasting(), c.lasting()
-		for i, key := range [...]string{"board", "period", "starts", "tz", "ties", "order", "feeds", "rolling"} {
+		for i, key := range [...]string{"board", "period", "starts", "tz", "ties", "order", "feeds", "rolling", "shards"} {
 			if was[i] != is[i] {
 				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, was[i], is[i]))
 			}
@@ -264,7 +267,10 @@ func (f *File) WithClasses(document []byte, now time.Time) (*File, error) {
 			with.Classes = append(with.Classes, c)
 		}
 	}
-	return &with, with.Classes.check()
+	if err := with.Classes.check(); err != nil {
+		return &with, err
+	}
+	return &with, with.checkNamed()
 }
 
 func (f *File) parseMore(document []byte) (more Classes, err error) {

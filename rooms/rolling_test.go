@@ -31,7 +31,7 @@ func TestRollingClass(t *testing.T) {
 	}
 	tiers := f.Resolve(nil)
 	for b, want := range map[rankcache.BoardID]bool{"gift7d:7:20261125": true, "giftday:7:20261125": false, "1_2_3": false} {
-		if _, _, rolls := tiers.Of(b, ""); rolls != want {
+		if _, _, rolls, _ := tiers.Of(b, ""); rolls != want {
 			t.Errorf("%s: want %t", b, want)
 		}
 	}

@@ -22,6 +22,7 @@ type Tiers struct {
 	durable  byStart                      // classes whose commands are in the log before they are applied
 	kept     byStart                      // classes with a ledger
 	rolling  byStart                      // classes whose boards are sums of others
+	split    byStart                      // classes whose boards are kept as shards
 }
 
 // byStart are classes by the start of their boards' ids, as [class.Class.Start] has it.
@@ -52,13 +53,14 @@ type setting struct {
 	form    rankcache.ScoreForm
 	lingers bool // it has the mode only because it lingers
 	rolls   bool // it is a sum of others, and not whole before it is primed
+	shards  int  // it is kept as so many others; 0: as itself
 }
 
 // Resolve returns the tiers of the file. running holds the boards of those rooms
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart),
-		durable: make(byStart), kept: make(byStart), rolling: make(byStart)}
+		durable: make(byStart), kept: make(byStart), rolling: make(byStart), split: make(byStart)}
 	for _, c := range f.Classes {
 		if c.Form != rankcache.ScoreNumber {
 			t.formed.add(c)
@@ -74,6 +76,9 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 		if c.Rolls() {
 			t.rolling.add(c)
+		}
+		if c.Split() {
+			t.split.add(c)
 		}
 	}
 	for _, room := range f.Rooms {
@@ -95,7 +100,7 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	}
 	t.linger(f.Rules)
 	for b, s := range t.boards {
-		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b), s.lingers, t.rolling.of(b) != nil}
+		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b), s.lingers, t.rolling.of(b) != nil, 0}
 	}
 	return t
 }
@@ -110,35 +115,37 @@ func (t *Tiers) linger(rules []Rule) {
 	}
 }
 
-// raise sets the board's mode unless a greater one applies.
-func (t *Tiers) raise(b rankcache.BoardID, m Mode) {
-	if _, named := t.boards[b]; !named {
-		t.priority = append(t.priority, b)
+// raise sets the mode of a board, or of its shards, unless a greater one applies.
+func (t *Tiers) raise(board rankcache.BoardID, m Mode) {
+	for _, b := range t.parts(board) {
+		if _, named := t.boards[b]; !named {
+			t.priority = append(t.priority, b)
+		}
+		t.boards[b] = setting{mode: max(t.boards[b].mode, m)}
 	}
-	t.boards[b] = setting{mode: max(t.boards[b].mode, m)}
 }
 
 // Mode returns the greater of the modes of the board and of the room that the
 // caller names ("" for none). A nil Tiers returns ModeNone.
 func (t *Tiers) Mode(board rankcache.BoardID, room string) Mode {
-	m, _, _ := t.Of(board, room)
+	m, _, _, _ := t.Of(board, room)
 	return m
 }
 
-// Of returns the mode as [Tiers.Mode] does, how the scores of the board are shown, and whether the board is a sum of
-// others, and not whole before it is primed.
-func (t *Tiers) Of(board rankcache.BoardID, room string) (mode Mode, form rankcache.ScoreForm, rolls bool) {
+// Of returns the mode as [Tiers.Mode] does, how the scores of the board are shown, whether the board is a sum of
+// others, and not whole before it is primed, and its number of shards as [Tiers.Shards] does.
+func (t *Tiers) Of(board rankcache.BoardID, room string) (mode Mode, form rankcache.ScoreForm, rolls bool, shards int) {
 	if t == nil {
-		return ModeNone, rankcache.ScoreNumber, false
+		return ModeNone, rankcache.ScoreNumber, false, 0
 	}
 	s, known := t.boards[board]
 	if !known {
-		s = setting{mode: t.matching(board), form: t.formOf(board), rolls: t.rolling.of(board) != nil}
+		s = setting{mode: t.matching(board), form: t.formOf(board), rolls: t.rolling.of(board) != nil, shards: t.Shards(board)}
 	}
 	if room != "" {
 		s.mode = max(s.mode, t.rooms[room])
 	}
-	return s.mode, s.form, s.rolls
+	return s.mode, s.form, s.rolls, s.shards
 }
 
 // Trims reports whether the board is of a class that keeps its best members alone in the

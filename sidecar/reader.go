@@ -25,6 +25,7 @@ type Reader struct {
 	waits    *waits
 	trimmed  trimmed
 	trends   trends
+	splits   splits
 }
 
 // NewReader returns a reader and registers its metrics. It starts nothing.
@@ -61,6 +62,10 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	if len(qs) == 1 {
 		if !r.readHere(ctx, qs, as) {
+			if as[0].Err == errSplit {
+				r.readSplit(ctx, &qs[0], &as[0])
+				return
+			}
 			r.flights.read(ctx, &qs[0], &as[0])
 			r.take(qs, as)
 		}
@@ -75,7 +80,12 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 	}
 	var rest []int // what Redis is asked for
 	for i := range qs {
-		if !r.readHere(ctx, qs[i:i+1], as[i:i+1]) {
+		if r.readHere(ctx, qs[i:i+1], as[i:i+1]) {
+			continue
+		}
+		if as[i].Err == errSplit {
+			r.readSplit(ctx, &qs[i], &as[i])
+		} else {
 			rest = append(rest, i)
 		}
 	}
@@ -85,6 +95,9 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 	}
 	var scores sync.WaitGroup
 	for i := range qs {
+		if as[i].Shards != nil {
+			continue
+		}
 		if r.wantsScores(&qs[i], &as[i]) {
 			scores.Go(func() { r.addScores(ctx, &qs[i], &as[i]) })
 		}
@@ -133,6 +146,9 @@ func settled(q *rankcache.Query, a *rankcache.Answer) bool {
 	if a.Err == nil {
 		return q.CopiesOnly || !lacks(a)
 	}
+	if a.Err == errSplit {
+		return false
+	}
 	if a.Err != rankcache.ErrNotKept || q.CopiesOnly {
 		return true
 	}
@@ -162,8 +178,13 @@ func (r *Reader) readCopy(ctx context.Context, qs []rankcache.Query, as []rankca
 	q, a := &qs[0], &as[0]
 	tiers := r.tiers()
 	var mode rooms.Mode
-	mode, q.Form, q.Rolling = tiers.Of(q.Board, q.Room)
+	var shards int
+	mode, q.Form, q.Rolling, shards = tiers.Of(q.Board, q.Room)
 	q.Order = q.Form.Direction(q.Order)
+	if shards > 0 && mode != rooms.ModeBlocked {
+		a.Fail(errSplit)
+		return nil
+	}
 	bypassed := tiers.Bypassed(q.Board)
 	a.Fail(rankcache.ErrNotKept)
 	var board Board

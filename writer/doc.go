@@ -14,7 +14,7 @@
 // it; roomset.go keeps which boards run in a room.
 //
 // resolve.go finds the board of a command that names a class, and checks it against the
-// class; late.go refuses what arrives outside of its period, unless it is a repeat.
+// class; of a split board it is the member's shard. late.go refuses what arrives outside of its period, unless it is a repeat.
 //
 // apply.lua is a template: script.go makes of it one script for each combination of ties,
 // guards and trim, which the rules of a board's class (resolve.go) choose. gain.go counts

@@ -59,6 +59,7 @@ func (p *processor) fedBy(j *job) []*job {
 			fed.Refusal, fed.done = asRefusal(noBoard(err)), true
 			continue
 		}
+		to, _ = to.For(member) // a whole board has all members
 		c.Board, c.Dims, fed.rules = to.ID, to.Dims, rulesOf(to, kind)
 		fed.rules.guard = rooms.Guard{}
 		if p.opts.Tiers.Mode(c.Board, "") == rooms.ModeBlocked {

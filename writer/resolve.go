@@ -123,15 +123,33 @@ func (r *rules) isGone(now time.Time) bool { return r.expires != 0 && now.UnixMi
 func findBoard(c *Command, classes *rooms.File) (class.Board, *rooms.Class, error) {
 	if c.Class == "" {
 		board, kind, _ := classes.Board(c.Board)
-		return board, kind, nil
+		board, err := route(c, board)
+		return board, kind, err
 	}
 	kind := classes.Class(c.Class)
 	if kind == nil {
 		return class.Board{}, nil, &Refusal{"unknown_class", fmt.Errorf("class %.60q is neither in the writer's rooms file nor set at run time: rankcache classes list has those of run time", c.Class)}
 	}
 	board, err := kind.At(c.Dims, time.UnixMilli(c.At))
-	c.Board = board.ID
-	return board, kind, noBoard(err)
+	if c.Board = board.ID; err != nil {
+		return board, kind, noBoard(err)
+	}
+	board, err = route(c, board)
+	return board, kind, err
+}
+
+// route returns the shard of a split board that has the command's member, which becomes the command's board;
+// else the board itself. A command may name that shard, and no other.
+func route(c *Command, board class.Board) (class.Board, error) {
+	if board.Class == nil || board.Class.Shards() == 0 {
+		return board, nil
+	}
+	home, ok := board.For(c.Member)
+	if !ok {
+		return board, &Refusal{"board", fmt.Errorf("board %s is a shard that does not have member %.40q: want the whole board, %s", c.Board, c.Member, board.Whole())}
+	}
+	c.Board = home.ID
+	return home, nil
 }
 
 func isGap(err error) bool {

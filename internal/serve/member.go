@@ -31,7 +31,7 @@ func (s adminPort) serveMember(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := rankcache.Query{Board: id, Members: []string{member}, CopiesOnly: true, Uncounted: true}
-	_, form, _ := s.Rooms.Tiers().Of(id, "")
+	_, form, _, _ := s.Rooms.Tiers().Of(id, "")
 	here := rankcache.One(r.Context(), s.reader, q)
 	redis := rankcache.One(r.Context(), s.origin, rankcache.Query{Board: id, Members: q.Members, Form: form})
 	var copied *memberSide

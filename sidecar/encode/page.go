@@ -27,7 +27,19 @@ func AppendHead(dst []byte, q *rankcache.Query, a *rankcache.Answer) []byte {
 	if a.Incomplete {
 		dst = append(dst, `,"incomplete":true`...)
 	}
+	if a.Shards != nil {
+		dst = appendShards(dst, a.Shards)
+	}
 	return dst
+}
+
+// appendShards appends the seqs of a board's shards.
+func appendShards(dst []byte, seqs []uint64) []byte {
+	dst = append(dst, `,"shards":`...)
+	for i, seq := range seqs {
+		dst = strconv.AppendUint(append(dst, "[,"[min(i, 1)]), seq, 10)
+	}
+	return append(dst, ']')
 }
 
 // AppendPage appends the rows of an answer with all that the page tells.

@@ -146,6 +146,8 @@ func ProblemOf(err error) *Problem {
 		return BadArgument("member", err.Error())
 	case errors.Is(err, rankcache.ErrRankMode):
 		return &Problem{Code: CodeRankMode, Detail: err.Error()}
+	case errors.Is(err, sidecar.ErrSplit):
+		return &Problem{Code: CodeUnsupported, Detail: err.Error()}
 	case errors.Is(err, sidecar.ErrRange):
 		return BadArgument("limit", err.Error())
 	}

@@ -177,6 +177,7 @@ type classRow struct {
 	Mode       string           `json:"mode"`
 	Feeds      []string         `json:"feeds"`
 	Trim       int              `json:"trim"`
+	Shards     int              `json:"shards,omitempty"`
 	Grace      float64          `json:"grace_s"`
 	Keep       float64          `json:"keep_s"`
 	Top        int              `json:"top"`
@@ -206,7 +207,7 @@ func (c *classes) rows(now time.Time) ([]classRow, error) {
 func (k *knownClass) row(running *classPeriod, now time.Time) classRow {
 	row := classRow{Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
 		Period: k.Calendar().String(), TZ: k.Calendar().Zone(), Score: "number", Ties: k.Ties, Mode: k.Mode.String(),
-		Feeds: k.FeedNames(), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Starts: k.Calendar().Starts(), Running: encode.PeriodOf(running.Period, running.State)}
+		Feeds: k.FeedNames(), Trim: k.Trim, Shards: k.Shards(), Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Starts: k.Calendar().Starts(), Running: encode.PeriodOf(running.Period, running.State)}
 	for _, s := range k.Calendar().Seasons() {
 		row.Seasons = append(row.Seasons, encode.PeriodOf(s, k.InState(s, now).State))
 	}

@@ -205,7 +205,9 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	if b == nil {
 		return false, nil
 	}
-	s.reader.Count(q.query.Board)
+	if a.Shards == nil { // each of which is counted when it is read anew
+		s.reader.Count(q.query.Board)
+	}
 	e := b.in(q.takes, s.packer)
 	header, data, result := e.full, e.data, outcome(a.Source)
 	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag, true) {

@@ -197,6 +197,9 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 	if !ok {
 		return c.pass(v, cmd, n)
 	}
+	if c.server.reader.Tiers().Shards(q.board) > 0 { // Redis has no such key
+		return c.respond(q.verb, sourceRefused, "-ERR RANKCACHE board is split into shards: read it by HTTP\r\n")
+	}
 	c.server.reader.Count(q.board)
 	if c.isLocal() {
 		answered, err := c.answerRead(&q)

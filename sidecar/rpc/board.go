@@ -78,7 +78,10 @@ func (s boardFinder) find(a *address) (found, *encode.Problem) {
 			return f, encode.BadArgument("room", err.Error())
 		}
 	}
-	_, form, _ := s.reader.Tiers().Of(f.Board, f.Room)
+	_, form, _, shards := s.reader.Tiers().Of(f.Board, f.Room)
+	if shards > 0 {
+		return f, &encode.Problem{Code: encode.CodeUnsupported, Detail: "the board is split into shards: read it by HTTP"}
+	}
 	f.Order = form.Named(a.order)
 	return f, s.findBefore(a, &f)
 }
