@@ -101,14 +101,14 @@ func (s *writerState) apply(u *wire.Update, tag uint32) outcome {
 	} else if !s.seqs.add(u.Seq) {
 		return duplicate
 	}
-	h, r := s.members.findByTag(tag, u.Member)
-	if r == nil {
-		h, r = s.addMember(u.Member)
+	m := s.members.findByTag(tag, u.Member)
+	if m.record == nil {
+		m = s.addMember(u.Member)
 	}
-	if r == nil || u.Seq != 0 && u.Seq < r.seq {
+	if m.record == nil || u.Seq != 0 && u.Seq < m.seq {
 		return stale
 	}
-	return s.applyTo(h, r, u)
+	return s.applyTo(m, u)
 }
 
 // applyStrict applies u if it is the next update and gives the sum that it carries.
@@ -123,33 +123,33 @@ func (s *writerState) applyStrict(u *wire.Update, tag uint32) outcome {
 	if u.Seq != s.seqs.contiguous+1 || !u.HasSum {
 		return refuted
 	}
-	h, r := s.members.findByTag(tag, u.Member)
-	if r == nil {
-		if h, r = s.addMember(u.Member); r == nil {
+	m := s.members.findByTag(tag, u.Member)
+	if m.record == nil {
+		if m = s.addMember(u.Member); m.record == nil {
 			return refuted
 		}
 	}
-	before := s.score(r)
+	before := s.score(m)
 	score := scoreAfter(before, u)
-	sum := s.sumAfter(h, r, before, score)
+	sum := s.sumAfter(m, before, score)
 	if sum != u.Sum {
 		return refuted
 	}
 	s.seqs.add(u.Seq)
-	r.seq, s.sum = u.Seq, sum
-	s.storeScore(h, r, before, score)
+	m.seq, s.sum = u.Seq, sum
+	s.storeScore(m, before, score)
 	s.ring.add(sum)
 	return applied
 }
 
-func (s *writerState) applyTo(h uint32, r *record, u *wire.Update) outcome {
-	before := s.score(r)
+func (s *writerState) applyTo(m member, u *wire.Update) outcome {
+	before := s.score(m)
 	score := scoreAfter(before, u)
 	if isAbsent(score) && !u.Op.Removes() {
 		return stale
 	}
-	r.seq = max(r.seq, u.Seq)
-	s.setScore(h, r, before, score)
+	m.seq = max(m.seq, u.Seq)
+	s.setScore(m, before, score)
 	return applied
 }
 
@@ -168,51 +168,51 @@ func scoreAfter(before float64, u *wire.Update) float64 {
 	}
 }
 
-// findOrAdd returns the member's handle and record; nil if no record can be made.
-func (s *writerState) findOrAdd(id string) (uint32, *record) {
-	if h, r := s.members.find(id); r != nil {
-		return h, r
+// findOrAdd returns the member; its record is nil if none can be made.
+func (s *writerState) findOrAdd(id string) member {
+	if m := s.members.find(id); m.record != nil {
+		return m
 	}
 	return s.addMember(id)
 }
 
 // addMember makes a record for a member that has none; nil if it doesn't fit. The
 // member counts as removed at forgottenSeq, since it may have been.
-func (s *writerState) addMember(id string) (uint32, *record) {
+func (s *writerState) addMember(id string) member {
 	if !s.members.fits(id) {
-		return 0, nil
+		return member{}
 	}
-	h, r := s.members.add(id)
-	r.seq = s.forgottenSeq
-	return h, r
+	m := s.members.add(id)
+	m.seq = s.forgottenSeq
+	return m
 }
 
-// score returns the score of r, unpublished changes included.
-func (s *writerState) score(r *record) float64 {
-	if n := r.changeNo.Load(); n > 0 {
+// score returns the score of a member, unpublished changes included.
+func (s *writerState) score(m member) float64 {
+	if n := m.changeNo.Load(); n > 0 {
 		return s.changes[n-1].next
 	}
-	return s.members.published(r)
+	return m.published()
 }
 
 // setScore changes a member's score and keeps the sum. before is its present score.
-func (s *writerState) setScore(handle uint32, r *record, before, score float64) {
-	s.sum = s.sumAfter(handle, r, before, score)
-	s.storeScore(handle, r, before, score)
+func (s *writerState) setScore(m member, before, score float64) {
+	s.sum = s.sumAfter(m, before, score)
+	s.storeScore(m, before, score)
 }
 
 // storeScore changes a member's score. Once there is an index, readers may use the
 // table, and the score waits in the list of changes for Publish.
-func (s *writerState) storeScore(handle uint32, r *record, before, score float64) {
+func (s *writerState) storeScore(m member, before, score float64) {
 	s.live += present(score) - present(before)
-	switch n := r.changeNo.Load(); {
+	switch n := m.changeNo.Load(); {
 	case s.index == nil:
-		s.members.publish(r, score)
+		m.publish(score)
 	case n > 0:
 		s.changes[n-1].next = score
 	default:
-		s.changes = append(s.changes, change{handle, s.members.idKey(r.id()), before, score})
-		r.changeNo.Store(uint32(len(s.changes)))
+		s.changes = append(s.changes, change{m.handle, m.tag, s.members.idKey(m.id()), before, score})
+		m.changeNo.Store(uint32(len(s.changes)))
 	}
 }
 
@@ -240,7 +240,7 @@ func (s *writerState) load(seq uint64, pieces [][]rankcache.Entry) {
 	}
 	for h, r := range s.members.all {
 		if !keep.has(h) {
-			s.setAsOf(seq, h, r, absent)
+			s.setAsOf(seq, s.members.of(h, r), absent)
 		}
 	}
 	s.seqs.acceptTo(seq)
@@ -252,9 +252,9 @@ func (s *writerState) load(seq uint64, pieces [][]rankcache.Entry) {
 func (s *writerState) loadPiece(seq uint64, es []rankcache.Entry) []uint32 {
 	listed := make([]uint32, 0, len(es))
 	for i := range es {
-		if h, r := s.findOrAdd(es[i].Member); r != nil {
-			listed = append(listed, h)
-			s.setAsOf(seq, h, r, es[i].Score+0)
+		if m := s.findOrAdd(es[i].Member); m.record != nil {
+			listed = append(listed, m.handle)
+			s.setAsOf(seq, m, es[i].Score+0)
 		}
 	}
 	return listed
@@ -262,15 +262,15 @@ func (s *writerState) loadPiece(seq uint64, es []rankcache.Entry) []uint32 {
 
 // setAsOf gives a member the state that it had at seq, unless it has a later one,
 // and reports whether that changed its score.
-func (s *writerState) setAsOf(seq uint64, h uint32, r *record, score float64) (changed bool) {
-	if r.seq > seq {
+func (s *writerState) setAsOf(seq uint64, m member, score float64) (changed bool) {
+	if m.seq > seq {
 		return false
 	}
-	r.seq = seq
-	before := s.score(r)
+	m.seq = seq
+	before := s.score(m)
 	if before == score || isAbsent(before) && isAbsent(score) {
 		return false
 	}
-	s.setScore(h, r, before, score)
+	s.setScore(m, before, score)
 	return true
 }

@@ -34,10 +34,11 @@ func checkMembers(t testing.TB, b *Board) {
 	count, live := 0, 0
 	for h, r := range b.members.all {
 		count++
-		live += present(b.score(r))
-		if found, _ := b.members.find(r.id()); found != h {
-			t.Errorf("member %q has handle %d, in the table %d", r.id(), h, found)
+		m := b.members.find(r.id())
+		if m.handle != h {
+			t.Errorf("member %q has handle %d, in the table %d", r.id(), h, m.handle)
 		}
+		live += present(b.score(m))
 		if n := r.changeNo.Load(); n > 0 && b.changes[n-1].handle != h {
 			t.Errorf("member %q: change %d is that of handle %d, want %d", r.id(), n, b.changes[n-1].handle, h)
 		}
@@ -90,17 +91,17 @@ func checkInner(t testing.TB, in *innerNode) {
 func checkRows(t testing.TB, b *Board) {
 	t.Helper()
 	m, published := &b.members, 0
-	for _, r := range m.all {
-		published += present(m.published(r))
+	for h, r := range m.all {
+		published += present(m.of(h, r).published())
 	}
 	if published != b.index.rows {
 		t.Errorf("%d rows for %d published members", b.index.rows, published)
 	}
 	var last *row
 	for r := range b.index.all {
-		rec := m.at(r.handle)
-		if r.value() != m.published(rec) || r.idKey != m.idKey(rec.id()) {
-			t.Errorf("row of %q is %v, its score is %v and its key %d", rec.id(), r, m.published(rec), m.idKey(rec.id()))
+		rec := m.of(r.handle, m.at(r.handle))
+		if r.value() != rec.published() || r.idKey != m.idKey(rec.id()) {
+			t.Errorf("row of %q is %v, its score is %v and its key %d", rec.id(), r, rec.published(), m.idKey(rec.id()))
 		}
 		if last != nil && !m.before(*last, r) {
 			t.Errorf("row %v stands before %v", *last, r)

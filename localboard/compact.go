@@ -37,7 +37,8 @@ func compact(s *writerState) {
 	c := compaction{writerState: s, from: s.members, handles: make([]uint32, s.members.endHandle)}
 	s.proof.renumbered()
 	s.members = newMembers(c.from.seed, s.live)
-	c.copyRecords()
+	s.members.growth = c.from.growth
+	c.copyMembers()
 	s.members.prefix = s.members.commonPrefix()
 	c.renumberChanges()
 	if s.index != nil {
@@ -47,28 +48,29 @@ func compact(s *writerState) {
 	s.tombstones = max(0, s.members.count-s.live-len(s.changes))
 }
 
-func (c *compaction) copyRecords() {
+func (c *compaction) copyMembers() {
 	for h, r := range c.from.all {
-		if c.droppable(r) {
-			c.forgottenSeq = max(c.forgottenSeq, r.seq)
+		m := c.from.of(h, r)
+		if c.droppable(m) {
+			c.forgottenSeq = max(c.forgottenSeq, m.seq)
 			continue
 		}
-		c.handles[h] = c.copyRecord(r)
+		c.handles[h] = c.copyMember(m)
 	}
 }
 
 // droppable reports whether r is a tombstone that is not needed: every update that
 // may still arrive has a higher seq than the removal.
-func (c *compaction) droppable(r *record) bool {
-	return isAbsent(c.from.published(r)) && r.changeNo.Load() == 0 && r.seq <= c.seqs.contiguous
+func (c *compaction) droppable(m member) bool {
+	return isAbsent(m.published()) && m.changeNo.Load() == 0 && m.seq <= c.seqs.contiguous
 }
 
-func (c *compaction) copyRecord(from *record) uint32 {
-	h, r := c.members.add(from.id())
-	c.members.publish(r, c.from.published(from))
-	r.seq = from.seq
-	r.changeNo.Store(from.changeNo.Load())
-	return h
+func (c *compaction) copyMember(from member) uint32 {
+	m := c.members.add(from.id())
+	m.publish(from.published())
+	m.seq = from.seq
+	m.changeNo.Store(from.changeNo.Load())
+	return m.handle
 }
 
 func (c *compaction) renumberChanges() {

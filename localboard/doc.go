@@ -36,7 +36,10 @@
 //
 // Nothing per member holds a pointer: records with their ids are in large blocks, and
 // hash table and index hold numbers, so that the garbage collector has next to nothing
-// to scan. A removed member keeps its record, as a tombstone, while an older update of
+// to scan. What one of them has is not in another: a record has the id and what decides
+// about updates, the table the score, the index where that score stands. At the first
+// publication the table is made as small as the board allows, and leaves nearly full; then
+// the table grows by an eighth at a time. A removed member keeps its record, as a tombstone, while an older update of
 // it may still arrive; then a compaction copies what is left into new storage
 // (compact.go), while readers finish in the old.
 //

@@ -146,7 +146,7 @@ func (x *index) mergeChild(i int) {
 	if i+1 == len(x.children) || i > 0 && x.children[i-1].n < x.children[i+1].n {
 		i--
 	}
-	if i < 0 || x.children[i].n+x.children[i+1].n > innerFill {
+	if i < 0 || x.children[i].n+x.children[i+1].n > joinFill {
 		return
 	}
 	child, tail := x.writable(i), x.children[i+1]
@@ -194,7 +194,7 @@ func (x *index) bytes() int {
 
 // withHandles returns the same index with other handles.
 func (x *index) withHandles(m *members, handles []uint32) *index {
-	b := newBuilder(x.version)
+	b := newBuilder(x.version, rebuildFill)
 	for r := range x.all {
 		h := handles[r.handle]
 		b.add(row{sortKey{r.score, m.idKey(m.at(h).id())}, h})
@@ -206,7 +206,7 @@ func (x *index) withHandles(m *members, handles []uint32) *index {
 // it sorts. For many rows it costs less than one update each.
 func (x *index) merged(m *members, gone bitset, added []row) *index {
 	m.sort(added)
-	b := newBuilder(x.version)
+	b := newBuilder(x.version, rebuildFill)
 	for r := range x.all {
 		if gone.has(r.handle) {
 			continue
@@ -225,7 +225,7 @@ func (x *index) merged(m *members, gone bitset, added []row) *index {
 
 // build returns the index of rows, which it sorts.
 func build(m *members, rows rowPieces, version uint64) *index {
-	b := newBuilder(version)
+	b := newBuilder(version, buildFill)
 	for r := range rows.sorted(m) {
 		b.add(r)
 	}
@@ -235,16 +235,17 @@ func build(m *members, rows rowPieces, version uint64) *index {
 // builder makes an index from sorted rows.
 type builder struct {
 	index
+	fill  int        // of its nodes
 	inner *innerNode // not yet in the root
 	leaf  *leaf      // not yet in inner
 }
 
-func newBuilder(version uint64) *builder {
-	return &builder{index: index{version: version}}
+func newBuilder(version uint64, fill int) *builder {
+	return &builder{index: index{version: version}, fill: fill}
 }
 
 func (b *builder) add(r row) {
-	if b.leaf == nil || b.leaf.n == leafFill {
+	if b.leaf == nil || b.leaf.n == b.fill {
 		b.closeLeaf()
 		b.leaf = &leaf{version: b.version}
 	}
@@ -257,7 +258,7 @@ func (b *builder) closeLeaf() {
 	if b.leaf == nil {
 		return
 	}
-	if b.inner == nil || b.inner.n == innerFill {
+	if b.inner == nil || b.inner.n == b.fill {
 		b.closeInner()
 		b.inner = &innerNode{version: b.version}
 	}

@@ -14,7 +14,7 @@ import (
 // TestTreeGrowsAndShrinks grows a board to many inner nodes row by row, moves rows
 // between them, and removes rows everywhere until it is empty.
 func TestTreeGrowsAndShrinks(t *testing.T) {
-	const rows = 8 * maxChildren * leafFill
+	const rows = 8 * maxChildren * buildFill
 	b, m := newBoard(t), newModel()
 	b.Publish() // from now on the index is updated row by row
 	rng, seq := rand.New(rand.NewPCG(11, 12)), uint64(0)

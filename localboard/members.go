@@ -29,6 +29,7 @@ type members struct {
 	table     *table
 	endHandle uint32 // handles from here on are of members that came later
 	count     int
+	growth    int // the table grows by this part of its size
 	seed      maphash.Seed
 	// prefix is the common prefix of most ids; idKey leaves it out.
 	prefix string
@@ -36,22 +37,36 @@ type members struct {
 
 // newMembers returns an empty members with a table for n of them.
 func newMembers(seed maphash.Seed, n int) members {
-	return members{table: newTable(n), seed: seed}
+	return members{table: newTable(n), growth: fillGrowth, seed: seed}
 }
 
 // tag returns the upper half of the id's hash.
 func (m *members) tag(id string) uint32 { return uint32(maphash.String(m.seed, id) >> 32) }
 
-// find returns the member's handle and record, nil if it has none. A copy finds
-// only its own members, though it shares the table.
-func (m *members) find(id string) (uint32, *record) { return m.findByTag(m.tag(id), id) }
+// member is what the writer knows of a member: where its record and its score are. It is
+// valid until the next member is added.
+type member struct {
+	*record
+	*slot
+	handle, tag uint32
+}
 
-func (m *members) findByTag(tag uint32, id string) (uint32, *record) {
+// find returns the member, whose record is nil if it has none. A copy finds
+// only its own members, though it shares the table.
+func (m *members) find(id string) member { return m.findByTag(m.tag(id), id) }
+
+func (m *members) findByTag(tag uint32, id string) member {
 	h, s := m.findSlot(tag, id, true)
 	if s == nil {
-		return 0, nil
+		return member{}
 	}
-	return h, m.at(h)
+	return member{m.at(h), s, h, tag}
+}
+
+// of returns the member of a record.
+func (m *members) of(handle uint32, r *record) member {
+	tag := m.tag(r.id())
+	return member{r, m.table.find(tag, handle), handle, tag}
 }
 
 // findSlot returns the member's handle and slot, nil if it has none. Without verify
@@ -96,29 +111,29 @@ func (m *members) prefetch(us []wire.Update) (tags [prefetchBatch]uint32) {
 
 // add makes a record without a score for id, which has none yet and fits. The
 // record is complete before the table refers to it. Writer only.
-func (m *members) add(id string) (uint32, *record) {
+func (m *members) add(id string) member {
 	h, r := m.records.add(id)
 	m.endHandle = m.end()
 	m.count++
 	if m.table.full() {
 		m.grow()
 	}
-	r.slot = m.table.put(m.tag(id), h, absent)
-	return h, r
+	tag := m.tag(id)
+	return member{r, m.table.put(tag, h, absent), h, tag}
 }
 
-// grow switches to a larger table. Readers of the old one finish in it. In a large one it
-// takes 50 ns an entry: each record is read from memory.
-func (m *members) grow() {
-	m.table = m.table.resized(func(handle, slot uint32) { m.at(handle).slot = slot })
+// grow switches to a larger table. Readers of the old one finish in it.
+func (m *members) grow() { m.table = m.table.resized(m.table.size + m.table.size/m.growth) }
+
+// fit switches to a table for the members that there are, if that is smaller, and lets
+// tables grow by less from now on. No reader may use the present one.
+func (m *members) fit() {
+	if size := slotsFor(m.count); size < m.table.size {
+		m.table = m.table.resized(size)
+	}
+	m.growth = openGrowth
 }
 
 func (m *members) bytes() int {
 	return m.records.bytes() + int(unsafe.Sizeof(slot{}))*m.table.size
 }
-
-// published returns the score of r that readers see, absent if there is none.
-// Writer only, as publish.
-func (m *members) published(r *record) float64 { return m.table.at(int(r.slot)).published() }
-
-func (m *members) publish(r *record, score float64) { m.table.at(int(r.slot)).publish(score) }

@@ -80,10 +80,10 @@ func TestRecords(t *testing.T) {
 	}
 	i := 0
 	for h, r := range m.all {
-		if r.id() != ids[i] || h >= m.endHandle || !math.IsNaN(m.published(r)) {
+		if r.id() != ids[i] || h >= m.endHandle || !math.IsNaN(m.of(h, r).published()) {
 			t.Fatalf("record %d is %q, want %q", i, r.id(), ids[i])
 		}
-		if found, _ := m.find(ids[i]); found != h {
+		if m.find(ids[i]).handle != h {
 			t.Fatalf("record %d is not found", i)
 		}
 		i++

@@ -5,13 +5,15 @@ import (
 	"sort"
 )
 
-// How many children an inner node and rows a leaf has at most, and when it is
-// rebuilt, which leaves room for insertions.
+// How many children an inner node and rows a leaf has at most, when the index is built
+// for the first time, when it is rebuilt, and when two nodes are joined. The difference is
+// room for insertions.
 const (
 	maxChildren = nodeKeys
-	innerFill   = maxChildren * 3 / 4
 	maxLeafRows = nodeKeys
-	leafFill    = maxLeafRows * 3 / 4
+	buildFill   = nodeKeys - 2
+	rebuildFill = nodeKeys * 3 / 4
+	joinFill    = nodeKeys - 5
 )
 
 // innerNode is a run of leaves, best first, with what a search needs before it
@@ -130,7 +132,7 @@ func (in *innerNode) mergeLeaf(i int) {
 	if i+1 == in.n || i > 0 && in.leafRows(i-1) < in.leafRows(i+1) {
 		i--
 	}
-	if i < 0 || in.leafRows(i)+in.leafRows(i+1) > leafFill {
+	if i < 0 || in.leafRows(i)+in.leafRows(i+1) > joinFill {
 		return
 	}
 	l, tail := in.writable(i), in.leaves[i+1]

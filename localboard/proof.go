@@ -37,16 +37,16 @@ func share(id string, score float64) uint64 {
 }
 
 // sumAfter returns the sum after a member's score changes.
-func (p *proof) sumAfter(handle uint32, r *record, before, score float64) uint64 {
-	if handle >= p.summedTo {
+func (p *proof) sumAfter(m member, before, score float64) uint64 {
+	if m.handle >= p.summedTo {
 		return p.sum
 	}
-	id := r.id()
+	id := m.id()
 	return (p.sum - share(id, before) + share(id, score)) & wire.SumMask
 }
 
 // sumMore adds up the next n members. It returns true once all are in the sum.
-func (p *proof) sumMore(m *members, scoreOf func(*record) float64, n int) (done bool) {
+func (p *proof) sumMore(m *members, scoreOf func(member) float64, n int) (done bool) {
 	if p.summedTo == allHandles {
 		return true
 	}
@@ -56,7 +56,7 @@ func (p *proof) sumMore(m *members, scoreOf func(*record) float64, n int) (done 
 			next = h
 			return false
 		}
-		p.sum = (p.sum + share(r.id(), scoreOf(r))) & wire.SumMask
+		p.sum = (p.sum + share(r.id(), scoreOf(m.of(h, r)))) & wire.SumMask
 		return true
 	})
 	p.summedTo = next

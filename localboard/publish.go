@@ -15,6 +15,7 @@ const maxSpareChanges = 4096
 // change is a member's new score, not yet published.
 type change struct {
 	handle    uint32
+	tag       uint32
 	idKey     uint64  // the member's, taken while its id is in the cache
 	old, next float64 // old is the score published before
 }
@@ -23,6 +24,7 @@ type change struct {
 func (s *writerState) updateIndex() {
 	switch {
 	case s.index == nil:
+		s.members.fit()
 		s.members.prefix, s.liveAtCompaction = s.members.commonPrefix(), s.live
 		s.index = build(&s.members, s.liveRows(), 0)
 	case len(s.changes) > s.index.rows/mergeShare:
@@ -50,7 +52,7 @@ func (s *writerState) updateRow(c *change) {
 func (s *writerState) liveRows() (rows rowPieces) {
 	left := s.live
 	for h, r := range s.members.all {
-		if score := s.members.published(r); !isAbsent(score) {
+		if score := s.members.of(h, r).published(); !isAbsent(score) {
 			rows.add(newRow(score, s.members.idKey(r.id()), h), left)
 			left--
 		}
@@ -78,15 +80,17 @@ func (s *writerState) changedRows() []row {
 	return rows
 }
 
-// storeScores writes the new scores to the table. It loads a batch of scores
+// storeScores writes the new scores to the table. It loads a batch of its entries
 // first, so that their cache misses overlap.
 func (s *writerState) storeScores(changes []change) {
+	t := s.members.table
 	for batch := range slices.Chunk(changes, prefetchBatch) {
 		for i := range batch {
-			s.members.published(s.members.at(batch[i].handle))
+			t.at(t.home(batch[i].tag)).entry.Load()
 		}
 		for i := range batch {
-			s.members.publish(s.members.at(batch[i].handle), batch[i].next)
+			c := &batch[i]
+			t.find(c.tag, c.handle).publish(c.next)
 		}
 	}
 }

@@ -23,14 +23,14 @@ func (b *Board) Progress() rankcache.Progress {
 func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, r := b.members.find(member)
-	if r == nil {
+	m := b.members.find(member)
+	if m.record == nil {
 		return 0, b.forgottenSeq, false
 	}
-	if score = b.score(r); isAbsent(score) {
-		return 0, r.seq, false
+	if score = b.score(m); isAbsent(score) {
+		return 0, m.seq, false
 	}
-	return score, r.seq, true
+	return score, m.seq, true
 }
 
 // State returns the state that the board has, unpublished changes included. The sum

@@ -17,7 +17,8 @@ const (
 const maxMember = blockWords*wordBytes - idOffset
 
 // record is the fixed part of a member's record; the rest of the id follows it in
-// memory. With an id of usual length a record fits one cache line.
+// memory. With an id of usual length a record fits one cache line. What table and tree
+// have is not in it: the score, and where that is.
 type record struct {
 	// seq is the highest seq applied to the member. A removed member keeps it, as a
 	// tombstone by which late updates are recognised. Writer only.
@@ -25,7 +26,6 @@ type record struct {
 	// changeNo is the member's place in the list of changes, from 1; 0 if it is
 	// unchanged since the last publication. Readers load it, too.
 	changeNo atomic.Uint32
-	slot     uint32  // of the writer's table, where the score is. Writer only.
 	size     uint16  // the id's length + 1, so that 0 is no record
 	idBytes  [2]byte // the id's first bytes
 }

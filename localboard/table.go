@@ -10,8 +10,10 @@ import (
 // 4/5 reads 3 slots for a hit and 13 for a miss.
 const (
 	minTableSlots = 64
-	tableLoad     = 5 // full at 4/5
-	tableGrowth   = 2 // to 3/2 of its size
+	tableLoad     = 5  // full at 4/5
+	tableSpare    = 64 // a new one has room for a 64th more than it is made for
+	fillGrowth    = 2  // to 3/2 of its size while a board is filled
+	openGrowth    = 8  // to 9/8 once it is open: 5 ns for each entry
 	// pageSlots is how many slots are allocated at once, a power of two. One piece of
 	// memory for a table of 2,000,000 entries would take 40 ms to get and to clear, in
 	// which the runtime lets nothing else run.
@@ -35,9 +37,13 @@ type slot struct {
 	score atomic.Uint64 // bits of the published score, or of absent
 }
 
-// newTable returns a table with room for n entries.
-func newTable(n int) *table {
-	return tableOf(max(minTableSlots, n+n/(tableLoad-1)+1))
+// newTable returns a table with room for n entries and some more.
+func newTable(n int) *table { return tableOf(slotsFor(n)) }
+
+// slotsFor returns the size of such a table.
+func slotsFor(n int) int {
+	n += n / tableSpare
+	return max(minTableSlots, n+n/(tableLoad-1)+1)
 }
 
 func tableOf(size int) *table {
@@ -72,16 +78,27 @@ func (t *table) full() bool {
 
 // put adds an entry and returns its slot. The score is stored before the entry that
 // refers to it.
-func (t *table) put(tag, handle uint32, score float64) uint32 {
+func (t *table) put(tag, handle uint32, score float64) *slot {
 	i := t.home(tag)
 	for t.at(i).entry.Load() != 0 {
 		i = t.next(i)
 	}
 	s := t.at(i)
 	s.publish(score)
-	s.entry.Store(uint64(tag)<<32 | uint64(handle+1))
+	s.entry.Store(entryOf(tag, handle))
 	t.used++
-	return uint32(i)
+	return s
+}
+
+func entryOf(tag, handle uint32) uint64 { return uint64(tag)<<32 | uint64(handle+1) }
+
+// find returns the slot of an entry, which is in the table.
+func (t *table) find(tag, handle uint32) *slot {
+	i, entry := t.home(tag), entryOf(tag, handle)
+	for t.at(i).entry.Load() != entry {
+		i = t.next(i)
+	}
+	return t.at(i)
 }
 
 // findTag returns the handle of a member with this tag.
@@ -94,15 +111,14 @@ func (t *table) findTag(tag uint32) (handle uint32, ok bool) {
 	}
 }
 
-// resized returns a larger table with the same entries, and calls moved with the
-// new slot of each handle.
-func (t *table) resized(moved func(handle, slot uint32)) *table {
-	to := tableOf(t.size + t.size/tableGrowth)
+// resized returns a table of another size with the same entries. As tables are sorted by
+// tag but for collisions, both are walked from begin to end.
+func (t *table) resized(size int) *table {
+	to := tableOf(size)
 	for i := range t.size {
 		s := t.at(i)
 		if e := s.entry.Load(); e != 0 {
-			handle := uint32(e) - 1
-			moved(handle, to.put(uint32(e>>32), handle, s.published()))
+			to.put(uint32(e>>32), uint32(e)-1, s.published())
 		}
 	}
 	return to

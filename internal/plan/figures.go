@@ -5,7 +5,7 @@ package plan
 // for orders of magnitude.
 const (
 	// "The ordered set": heap per member above its id, of a live board of 210,000.
-	memberBytes = 85
+	memberBytes = 71
 	// "Hot keys and profiles": memory of the counters.
 	counterBytes = 0.9e6
 	// "Rows": top 50 super-hot over TCP, CPU and requests/s, idle and beside 50,000
@@ -38,7 +38,7 @@ const (
 const (
 	// How serve divides the memory limit, and what it reserves for a board: those of
 	// admission and internal/serve/memory_share.go, which a test there compares.
-	boardBytes, reservedBytes          = 128 << 10, 100
+	boardBytes, reservedBytes          = 128 << 10, 85
 	boardFillBytes, memberFillBytes    = 64 << 10, 40
 	outsideBytes, ownHeapBytes         = 55 << 20, 12 << 20
 	kernelShare, heapShare, askedShare = 0.05, 0.75, 0.6

@@ -26,7 +26,7 @@ func near(t *testing.T, what string, got, want float64) {
 func TestMake(t *testing.T) {
 	a := Make(evening)
 	near(t, "heap", a.PodHeapMiB, 267_000*(memberBytes+10)/1048576.0+0.9e6/1048576+64)
-	need := 2*(128<<10) + 267_000*(100+10) + (64 << 10) + 210_000*(40+10.0)
+	need := 2*(128<<10) + 267_000*(reservedBytes+10) + (64 << 10) + 210_000*(40+10.0)
 	near(t, "memory", a.PodMemoryMiB, (need/0.75/1048576+12+64+55)/0.95)
 	near(t, "reads", a.PodReads, 5000)
 	near(t, "cpu", a.PodCPU, 5000*readSeconds+500*updateSeconds)
@@ -50,7 +50,7 @@ func TestLingering(t *testing.T) {
 	q.Lingering = []int{57_000}
 	a := Make(q)
 	near(t, "heap", a.PodHeapMiB-without.PodHeapMiB, 57_000*(memberBytes+10)/1048576.0)
-	near(t, "memory", a.PodMemoryMiB-without.PodMemoryMiB, ((128<<10)+57_000*(100+10.0))/0.75/1048576/0.95)
+	near(t, "memory", a.PodMemoryMiB-without.PodMemoryMiB, (boardBytes+57_000*(reservedBytes+10.0))/0.75/1048576/0.95)
 	a.PodHeapMiB, a.PodMemoryMiB = without.PodHeapMiB, without.PodMemoryMiB
 	if !reflect.DeepEqual(a, without) {
 		t.Errorf("got %+v, without %+v", a, without)

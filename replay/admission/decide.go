@@ -180,14 +180,14 @@ func (d *decision) judge(id rankcache.BoardID) verdict {
 
 func text(bytes int64) string { return humanize.IBytes(uint64(bytes)) }
 
-// The estimate, in bytes. Measured are 75 to 97 per member above its id from 57,000
+// The estimate, in bytes. Measured are 58 to 80 per member above its id from 57,000
 // members on, with live updates, just after and just before the hash table grows,
 // and less than 100 KiB for a board of 1,000 (BenchmarkMemory of localboard,
 // TestEstimateCoversWhatBoardsTake). The rest covers new members, removed ones whose
 // memory is not reused yet, and the previous publication while it has readers.
 const (
 	perBoard  = 128 << 10
-	perMember = 100
+	perMember = 85
 )
 
 // The further memory that a board takes while it is filled: the entries read from Redis or a file (24
