@@ -45,7 +45,7 @@
 // of milliseconds. So entries are stored one behind the other in slabs of 64 KiB,
 // and ristretto has numbers that give their place, not pointers: 17 ms, nearly all
 // of them for ristretto's maps (BenchmarkCollect). Entries never change; when
-// released entries take more than an eighth of the slabs, the live entries of the
+// released entries take more than a 32nd of the slabs, the live entries of the
 // emptiest slab are copied to another one, and the collector frees the old slab
 // when no profile in it is in use.
 //

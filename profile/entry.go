@@ -34,7 +34,7 @@ const (
 // newEntry copies member and json into a new entry.
 func newEntry(version uint32, softExpiry time.Duration, member string, json []byte) entry {
 	size := headerLen + len(member) + len(json)
-	words := make([]uint64, wordsOf(size)) // not bytes, which need not be aligned
+	words := make([]uint32, wordsOf(size)) // not bytes, which need not be aligned
 	text := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)[headerLen:]
 	copy(text[copy(text, member):], json)
 	ms := softExpiry.Milliseconds()

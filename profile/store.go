@@ -15,12 +15,12 @@ import (
 // Heap that an entry takes beside its words in a slab, and that the cache takes when
 // it is empty. TestMemoryStaysWithinBudget compares them with what is measured.
 const (
-	// slotCost is the entry's place in ristretto's two maps: 102 to 172 bytes in
-	// maps that only grow, up to 229 once entries come and go.
-	slotCost = 192
+	// slotCost is the entry's place in ristretto's two maps: 131 bytes in a full cache of
+	// 64 MiB, up to 229 once entries come and go.
+	slotCost = 176
 	// typicalEntry is the expected cost of an entry, all included, from which the
 	// number of frequency counters follows.
-	typicalEntry = 384
+	typicalEntry = 352
 	// countersPerEntry trades the memory of the counters (4 bytes each) for
 	// a better choice of what to keep.
 	countersPerEntry = 4
@@ -62,7 +62,7 @@ func newStore(opts Options, evicted func()) *store {
 
 // open starts ristretto's two goroutines, which close ends.
 func (s *store) open() error {
-	counters := max(s.opts.Budget/typicalEntry*countersPerEntry, 1<<10)
+	counters := counters(s.opts.Budget)
 	overhead := counterBytes(counters) + emptyCost + spareWords*wordBytes + int64(recentShare*float64(s.opts.Budget))
 	cache, err := ristretto.NewCache(&ristretto.Config[uint64, handle]{
 		NumCounters:        counters,
@@ -208,6 +208,12 @@ func (s *store) entries() (n int) {
 		cache.IterValues(func(handle) bool { n++; return false })
 	}
 	return n
+}
+
+// counters returns the number of ristretto's frequency counters for a budget: as many as
+// there is room for, because both of their tables are rounded up to powers of two.
+func counters(budget int64) int64 {
+	return max(powerOfTwo(budget/typicalEntry*countersPerEntry)/6*5, 1<<10)
 }
 
 // counterBytes is the size of n of ristretto's frequency counters: four 4-bit

@@ -102,7 +102,7 @@ func TestEntryKeepsWhatItIsGiven(t *testing.T) {
 	if e.softExpiry() != 35*365*24*3600e9/2 {
 		t.Errorf("soft %v, want 17.5 years", e.softExpiry())
 	}
-	if want := headerLen + 2 + len(json); e.size() != want || e.words() != (want+7)/8 {
+	if want := headerLen + 2 + len(json); e.size() != want || e.words() != (want+3)/4 {
 		t.Errorf("size %d, %d words for %d bytes", e.size(), e.words(), want)
 	}
 	if p := e.profile(); cap(p) != len(p) {
