@@ -149,7 +149,7 @@ func TestAdoptionOutlivesThePost(t *testing.T) {
 	h.zadd(t, maxAtOnce+1)
 	ctx, cancel := context.WithCancel(t.Context())
 	h.client.AddHook(hookFunc(func(cmd redis.Cmder) {
-		if cmd.Name() == "zrange" {
+		if cmd.Name() == "zrange" && cmd.Args()[1] == string(h.board) {
 			cancel()
 		}
 	}))

@@ -219,7 +219,12 @@ func (p *poster) applyPosts(ctx context.Context, posts []posted) error {
 			jobs = append(jobs, post.job)
 		}
 	}
-	err := p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, jobs) })
+	err := p.retry(ctx, "redis", func() error {
+		if err := p.rolling.settle(ctx); err != nil {
+			return unavailable(err)
+		}
+		return p.applier.applyPosts(ctx, jobs)
+	})
 	p.rooms.add(ctx, jobs)
 	fed := p.fed(jobs)
 	if all := fed.all(); err == nil && len(all) > 0 {

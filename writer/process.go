@@ -24,6 +24,7 @@ type processor struct {
 	commands *commandLog
 	ledger   ledgerTopic
 	rewinds  *rewinder
+	rolling  *rolling
 	waits    *waits
 	metrics  *metrics
 	log      *slog.Logger
@@ -37,7 +38,7 @@ func newProcessor(opts Options) *processor {
 	applier := newApplier(opts, m)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: applier, rooms: newRoomSets(opts, applier.clock.Now),
 		topics: newTopics(opts.Topics, opts.Names, opts.Tiers, m), commands: &commandLog{tiers: opts.Tiers, metrics: m, log: opts.Log, every: readLogEvery},
-		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, rewinds: newRewinder(opts, applier.adopter, m.rewind), waits: newWaits(), metrics: m, log: opts.Log}
+		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, rewinds: newRewinder(opts, applier.adopter, m.rewind), rolling: &rolling{adopter: applier.adopter}, waits: newWaits(), metrics: m, log: opts.Log}
 }
 
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.

@@ -63,6 +63,9 @@ type rollingBoard struct {
 
 // rollingBoards returns the rolling boards that increments of a board change. One whose period has no tag is left out.
 func rollingBoards(file *rooms.File, b rankcache.BoardID, kind *rooms.Class) (all []rollingBoard) {
+	if kind != nil && kind.Class != nil { // as it is by now
+		kind = file.Class(kind.Name())
+	}
 	if kind == nil || len(kind.RolledBy) == 0 {
 		return nil
 	}

@@ -25,6 +25,14 @@ import (
 // testOf stands for the digest of the days that primes are made of.
 const testOf = "0123456789ab"
 
+// changingTiers has a file that the test changes.
+type changingTiers struct {
+	tiers
+	file *rooms.File
+}
+
+func (t *changingTiers) File() *rooms.File { return t.file }
+
 // rollingWorld is a day class and rolling ones of it, in a time that the test sets. It plays the controller.
 type rollingWorld struct {
 	*fixture
@@ -32,6 +40,7 @@ type rollingWorld struct {
 	rolls []*rooms.Class
 	now   time.Time
 	mark  *redis.Script
+	tiers *changingTiers
 
 	gifts  map[string]map[string]float64 // by tag and member: what the days' boards have
 	closed map[string]bool               // tags
@@ -50,7 +59,8 @@ func newRollingWorld(t *testing.T, lasts ...int) *rollingWorld {
 	must(t, err)
 	script, err := os.ReadFile("../controller/primed.lua")
 	must(t, err)
-	w := &rollingWorld{fixture: quiet(t, func(o *Options) { o.Tiers = tiers{file: file} }), day: file.Class("day"), mark: redis.NewScript(wire.Script(string(script))),
+	in := &changingTiers{file: file}
+	w := &rollingWorld{fixture: quiet(t, func(o *Options) { o.Tiers = in }), tiers: in, day: file.Class("day"), mark: redis.NewScript(wire.Script(string(script))),
 		gifts: make(map[string]map[string]float64), closed: make(map[string]bool), sent: make(map[rankcache.BoardID]map[string]bool)}
 	for _, c := range file.Classes {
 		if c.Rolls() {
@@ -449,4 +459,78 @@ func TestFailoverLosesPrimes(t *testing.T) {
 	send(0, 40) // by another controller
 	d.awaitCommitted(t, 30+20+20+40)
 	awaitSent()
+}
+
+// A rolling class is taken away while its boards run, and comes again: those that lack gifts of meanwhile are incomplete, those of
+// later periods are not. So are those that another writer has changed before this one had the class.
+func TestRollingClassGoesAndComes(t *testing.T) {
+	t.Parallel()
+	start := func(w *rollingWorld, file *rooms.File) { w.tiers.file = file; w.rolling.settled.Store(nil) }
+	for name, meanwhile := range map[string]func(t *testing.T, w *rollingWorld, all, without *rooms.File){
+		"while the writer runs": func(t *testing.T, w *rollingWorld, all, without *rooms.File) {
+			w.tiers.file = without
+			w.gift(t, w.now, false)
+			w.tiers.file = all
+		},
+		"and writers start": func(t *testing.T, w *rollingWorld, all, without *rooms.File) {
+			start(w, without)
+			w.gift(t, w.now, false)
+			start(w, all)
+		},
+		"for posts": func(t *testing.T, w *rollingWorld, all, without *rooms.File) {
+			w.tiers.file = without
+			must(t, w.posts.applyPosts(t.Context(), nil))
+			w.gift(t, w.now, false)
+			w.tiers.file = all
+		},
+		"at this writer alone": func(t *testing.T, w *rollingWorld, all, without *rooms.File) {
+			w.rolling.settled.Store(without)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRollingWorld(t, 2, 3)
+			all, without := w.tiers.file, new(*w.tiers.file)
+			without.Classes = slices.DeleteFunc(slices.Clone(all.Classes), func(c *rooms.Class) bool { return c.Name() == "last-3" })
+			for p := w.dayOf(t, w.now).Period; len(w.closed) < 3; {
+				var err error
+				p, err = w.day.Calendar().Previous(p)
+				must(t, err)
+				w.closed[p.Tag] = true
+			}
+			w.gift(t, w.now, false)
+			w.primeAll(t)
+			equal(t, "incomplete", w.check(t), 0)
+			meanwhile(t, w, all, without)
+			w.gift(t, w.now, false)
+			w.primeAll(t)
+			equal(t, "incomplete, when it was away", w.check(t), 1)
+			for day, incomplete := range []int{1, 0, 0, 0} {
+				today := w.dayOf(t, w.now)
+				w.closeDay(t, today)
+				w.now = today.Period.End.Add(time.Hour)
+				w.gift(t, w.now, false)
+				w.primeAll(t)
+				equal(t, fmt.Sprintf("incomplete, %d days later", day+1), w.check(t), incomplete)
+			}
+		})
+	}
+}
+
+// primeAll does what the controller does at a look.
+func (w *rollingWorld) primeAll(t *testing.T) {
+	t.Helper()
+	today := w.dayOf(t, w.now).Period
+	next, err := w.day.Calendar().Next(today)
+	must(t, err)
+	for _, kind := range w.rolls {
+		for _, p := range []class.Period{today, next} {
+			b, err := kind.In(nil, p)
+			must(t, err)
+			first := w.client.HGet(t.Context(), w.opts.Names.OrdersKey(b.ID, wire.PrimeSet, 0), "").Val()
+			if m := w.metaOf(t, b.ID); m.Buckets == 0 || !m.Primed && first == wire.Whole {
+				w.prime(t, kind, p, false)
+			}
+		}
+	}
 }

@@ -124,7 +124,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
 	watchLog := func(ctx context.Context) { w.commands.run(ctx, p) }
-	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rewinds.run, c.watchTopic, makeTopics, watchLog, w.applier.clock.Run, (&looker{processor: w.processor, limit: logLimit()}).run} {
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rolling.run, w.rewinds.run, c.watchTopic, makeTopics, watchLog, w.applier.clock.Run, (&looker{processor: w.processor, limit: logLimit()}).run} {
 		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
 	}
 	if err := g.Wait(); err != nil {
@@ -172,6 +172,9 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	w.metrics.batch.Observe(float64(len(b.records)))
 	w.checkTimes(b.records)
 	polled, err := w.awaitClock(ctx, b)
+	if err == nil {
+		err = w.retry(ctx, "redis", func() error { return w.rolling.settle(ctx) })
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (r Redis) needs(role string) []permission {
 			write("HSETNX", r.Names.AppliedKey("0"), "damaged", 1), write("SADD", r.Names.WantedKey("0"), "b"), read("HGET", r.Names.AnswersKey("0"), "b"),
 			none("EVAL", "return 0", 1, board), none("ZADD", board, "XX", 1, "m"), none("ZREM", board, "m"), none("SET", meta, "x", "XX"), none("SETRANGE", meta, 0, ""),
 			write("HSET", orders, "1", "x"), none("UNLINK", orders), none("PEXPIREAT", board, 1), none("PERSIST", orders), none("SET", adopter, "x", "XX"),
-			none("PEXPIRE", adopter, 1), none("DEL", adopter), none("HDEL", r.Names.Readopt, nobody), none("ZADD", r.Names.Ends, "XX", 1, nobody),
+			none("PEXPIRE", adopter, 1), none("DEL", adopter), none("HDEL", r.Names.Readopt, nobody), read("ZRANGE", r.Names.Ends, 0, 0), none("ZADD", r.Names.Ends, "XX", 1, nobody),
 			read("ZRANGEBYSCORE", r.Names.RoomEnds, 0, 1), none("ZADD", r.Names.RoomEnds, "XX", 1, nobody), none("ZREM", r.Names.RoomEnds, nobody),
 			write("SADD", r.Names.RoomKey("0"), "b"), none("SREM", r.Names.RoomKey("0"), nobody)}
 		for _, c := range wire.Companions() {
