@@ -1,19 +1,25 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
 	"rankcache/class"
 	"rankcache/internal/lab/servers"
+	"rankcache/internal/masters"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -36,16 +42,23 @@ type priming struct {
 
 func newPriming(t *testing.T) *priming {
 	t.Helper()
+	return newPrimingOn(t, testkit.Kfake(t).Addr(), map[string]string{}, func(*Options) {})
+}
+
+func newPrimingOn(t *testing.T, broker string, settings map[string]string, change func(*Options)) *priming {
+	t.Helper()
 	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--enable-debug-command", "yes"}})
 	var name string
-	f := newFixture(t, testkit.Kfake(t).Addr(), map[string]string{}, func(o *Options) {
+	f := newFixture(t, broker, settings, func(o *Options) {
 		o.Redis = client(t, server.Addr())
+		change(o)
 		name = strings.TrimSuffix(o.Names.Ends, "-ends")
 		file, err := rooms.Parse([]byte(strings.ReplaceAll(rollingFile, "NAME", name)))
 		must(t, err)
 		o.Tiers = &tiers{file: file}
 	})
 	file := f.opts.Tiers.File()
+	f.tiers = &tiers{file: file}
 	p := &priming{fixture: f, primer: newPrimer(f.Controller, f.kafka), day: file.Class("day"), roll: file.Class("roll")}
 	now := p.primer.now()
 	dims := map[string]string{"zone": "7"}
@@ -234,5 +247,114 @@ func TestPrimingWaits(t *testing.T) {
 				t.Error("the board is marked")
 			}
 		})
+	}
+}
+
+// A controller whose clock is wrong sends nothing and marks nothing, whichever way it is wrong; with the right time it goes on.
+func TestWrongClockPrimesNothing(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"ahead of": time.Hour, "behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPrimingOn(t, testkit.Kfake(t).Addr(), map[string]string{}, func(o *Options) { o.Now, o.Every = nil, 10*time.Millisecond })
+			want := map[string]float64{"a": 3, "b": 2}
+			p.make(t, p.sources[0].ID, wire.LifeClosed, want)
+			p.apply(t, wire.Whole, map[string]float64{"a": 3})
+			var off atomic.Int64
+			off.Store(int64(ahead))
+			p.clock.Local = func() time.Time { return time.Now().Add(time.Duration(off.Load())) }
+			ctx, cancel := context.WithCancel(t.Context())
+			var run sync.WaitGroup
+			run.Go(func() { p.primer.run(ctx) })
+			defer run.Wait()
+			defer cancel()
+			testkit.Eventually(t, testTimeout, func() error {
+				if text := p.Status().Error; !strings.Contains(text, name+" that of Redis") {
+					return errors.New("the status tells " + text)
+				}
+				return nil
+			})
+			p.applyOrders(t, "b") // so that it could be marked
+			must(t, p.redis.ZAdd(t.Context(), string(p.next.ID), redis.Z{Score: 2, Member: "b"}).Err())
+			p.make(t, p.next.ID, wire.LifeOpen, want)
+			off.Store(int64(ahead) + int64(time.Second)) // it is asked again
+			must(t, p.clock.Compare(t.Context(), 0))
+			if n := testutil.ToFloat64(p.metrics.primes); n != 0 || p.metaOfNext(t).Primed {
+				t.Errorf("%v primes are sent, meta %+v", n, p.metaOfNext(t))
+			}
+			off.Store(0)
+			testkit.Eventually(t, testTimeout, func() error {
+				if m := p.metaOfNext(t); !m.Primed {
+					return fmt.Errorf("%+v, waits for %s", m, p.Status().PrimesWaitFor)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// A partition of the command topic has no leader, from the middle of priming on: the board stays incomplete until it has one again,
+// and then has each prime once.
+func TestPrimingWithoutALeader(t *testing.T) {
+	testkit.FullOnly(t, "three brokers")
+	cluster := testkit.StartKafkaCluster(t, 3, nil)
+	p := newPrimingOn(t, strings.Join(cluster.Addrs(), ","), brokersTime, func(o *Options) {
+		o.PrimeRate = 500
+		o.Kafka["message.timeout.ms"] = "3000"
+	})
+	must(t, p.redis.Del(t.Context(), p.opts.Names.AppliedKey(masters.Tag(0))).Err())
+	want := make(map[string]float64)
+	for n := range 2500 {
+		want[fmt.Sprint("m", n)] = float64(n + 1)
+	}
+	p.make(t, p.sources[0].ID, wire.LifeClosed, want)
+	p.write(t)
+	looked := make(chan error, 1)
+	looks := func() { looked <- p.primer.look(t.Context()) }
+	testkit.Eventually(t, testTimeout, func() error { // until the writer has its positions
+		go looks()
+		testkit.Eventually(t, testTimeout, func() error {
+			if len(looked) > 0 || p.redis.ZCard(t.Context(), string(p.next.ID)).Val() > 0 {
+				return nil
+			}
+			return errors.New("it looks")
+		})
+		if len(looked) > 0 {
+			return errors.Join(<-looked, errors.New(p.Status().PrimesWaitFor))
+		}
+		return nil
+	})
+	leader, err := cluster.Leader(t.Context(), p.opts.Names.Commands, 1)
+	must(t, err)
+	must(t, leader.Kill())
+	if err := <-looked; err == nil && p.Status().PrimesWaitFor == "" {
+		t.Error("the look without the leader waits for nothing")
+	}
+	check := func() error {
+		rows, err := p.redis.ZRangeWithScores(t.Context(), string(p.next.ID), 0, -1).Result()
+		must(t, err)
+		for _, row := range rows {
+			if row.Score != want[row.Member.(string)] {
+				t.Fatalf("%v, want %v", row, want[row.Member.(string)])
+			}
+		}
+		if !p.metaOfNext(t).Primed {
+			return fmt.Errorf("incomplete with %d members: %s", len(rows), p.Status().PrimesWaitFor)
+		}
+		equalLen(t, len(rows), len(want))
+		return nil
+	}
+	_ = p.primer.look(t.Context())
+	if check() == nil {
+		t.Error("the board is marked while a partition has no leader")
+	}
+	t.Log(check())
+	must(t, leader.Restart(t.Context()))
+	testkit.Eventually(t, testTimeout, func() error { return errors.Join(p.primer.look(t.Context()), check()) })
+}
+
+func equalLen(t *testing.T, got, want int) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%d members, want %d", got, want)
 	}
 }
