@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -29,9 +30,10 @@ type damageLook struct {
 // Damage is the part of /status about a Redis that may lack boards which the ledger has.
 type Damage struct {
 	Masters int       `json:"masters"`
-	Since   time.Time `json:"since"`  // of the first
-	Wanted  int64     `json:"wanted"` // boards whose commands wait
-	Left    *int64    `json:"left"`   // boards that the ledger still has to look at, but for those of masters that it has not begun with; null: it has begun with none
+	Since   time.Time `json:"since,omitzero"`    // of the first
+	Wanted  int64     `json:"wanted"`            // boards whose commands wait
+	Left    *int64    `json:"left"`              // boards that the ledger still has to look at, but for those of masters that it has not begun with; null: it has begun with none
+	Unknown string    `json:"unknown,omitempty"` // why it is not known of a master: what Redis refused
 }
 
 func newDamageLook(client redis.UniversalClient, names wire.Names) *damageLook {
@@ -67,7 +69,7 @@ func (l *damageLook) Run(ctx context.Context) error {
 func (l *damageLook) look(ctx context.Context) *Damage {
 	var mu sync.Mutex
 	var sum Damage
-	_ = masters.Each(ctx, l.client, func(ctx context.Context, tag string, node redis.Cmdable) error {
+	err := masters.Each(ctx, l.client, func(ctx context.Context, tag string, node redis.Cmdable) error {
 		one, err := l.master(ctx, tag, node)
 		mu.Lock()
 		defer mu.Unlock()
@@ -76,7 +78,10 @@ func (l *damageLook) look(ctx context.Context) *Damage {
 		}
 		return err
 	})
-	if sum.Masters == 0 { // or Redis does not tell: its own lamp shows that
+	if refused, ok := errors.AsType[redis.Error](err); ok {
+		sum.Unknown = refused.Error()
+	}
+	if sum.Masters == 0 && sum.Unknown == "" { // or Redis does not answer: its own lamp shows that
 		return nil
 	}
 	return &sum
@@ -86,13 +91,18 @@ func (l *damageLook) look(ctx context.Context) *Damage {
 func (l *damageLook) master(ctx context.Context, tag string, node redis.Cmdable) (*Damage, error) {
 	var mark, left *redis.StringCmd
 	var wanted *redis.IntCmd
-	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = node.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
 		mark, wanted, left = p.HGet(ctx, l.names.AppliedKey(tag), wire.PositionsDamaged), p.SCard(ctx, l.names.WantedKey(tag)), p.HGet(ctx, l.names.AnswersKey(tag), wire.AnswersLeft)
 		return nil
 	})
+	for _, err := range []error{mark.Err(), wanted.Err(), left.Err()} {
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return nil, err
+		}
+	}
 	var since, n int64
-	if _, scanned := fmt.Sscan(mark.Val(), &since); scanned != nil {
-		return nil, err
+	if _, err := fmt.Sscan(mark.Val(), &since); err != nil { // there is no mark
+		return nil, nil //nolint:nilnil // documented
 	}
 	one := &Damage{Masters: 1, Since: time.UnixMilli(since), Wanted: wanted.Val()}
 	if _, err := fmt.Sscan(left.Val(), &n); err == nil {

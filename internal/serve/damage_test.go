@@ -3,11 +3,13 @@ package serve
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/masters"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
@@ -56,6 +58,28 @@ func TestDamage(t *testing.T) {
 			}
 			want("none")
 		})
+	}
+}
+
+// A user that may not read the marks: it is not known, and why.
+func TestDamageIsNotKnown(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	must(t, server.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "allkeys", "+@all", "-hget"))
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, DisableIdentity: true, Username: "app", Password: "secret"})
+	t.Cleanup(func() { client.Close() })
+	look := newDamageLook(client, wire.DefaultNames())
+	d := look.look(t.Context())
+	if d == nil || d.Masters != 0 || !strings.Contains(d.Unknown, "NOPERM") {
+		t.Errorf("got %+v, want what Redis refused", d)
+	}
+	must(t, server.Do(t.Context(), "ACL", "SETUSER", "app", "+hget"))
+	if d := look.look(t.Context()); d != nil {
+		t.Errorf("got %+v, want none", d)
+	}
+	must(t, server.Kill())
+	if d := look.look(t.Context()); d != nil {
+		t.Errorf("got %+v of a server that is away, which its own lamp shows", d)
 	}
 }
 

@@ -32,7 +32,8 @@ function troubles(status) {
 }
 
 // damage tells what is left of a Redis that may have lost boards.
-function damage({ since: from, wanted, left }) {
+function damage({ masters, since: from, wanted, left, unknown }) {
+  if (unknown && !masters) return `It is not known whether Redis lacks boards: ${unknown}. rankcache doctor --for serve names the right that is missing`;
   const waiting = wanted ? `; commands of ${many(wanted, 'board')} wait for that` : '';
   const begun = `Redis was emptied, or went back, ${since(from)} ago`;
   if (left === null) return `${begun}, and may lack boards: the ledger has not begun to rebuild them${waiting}. Check that rankcache ledger runs with --rebuild-lost and is not behind`;
