@@ -168,7 +168,7 @@ type rebuiltBoard struct {
 	Result   string              `json:"result"` // rebuilt; of a dry run same or differs; expired; failed
 	Error    string              `json:"error,omitempty"`
 	Redis    string              `json:"redis_state"`            // before
-	Ledger   string              `json:"ledger_state,omitempty"` // of what it is written from
+	Source   string              `json:"source_state,omitempty"` // of what it is written from
 	State    string              `json:"state,omitempty"`        // after
 	Members  int                 `json:"members"`                // of the ledger, or the log
 	InRedis  *int                `json:"redis_members,omitempty"`
@@ -237,7 +237,7 @@ func (r *rebuildReport) add(ctx context.Context, b rankcache.BoardID) {
 		done.Result, done.Error = "failed", err.Error()
 	}
 	if done.Before != nil {
-		fmt.Fprintf(r.progress, "%s began again as %s: %v; %d members of earlier lives are not on it\n", b, cmp.Or(done.State, done.Ledger), done.Before, done.Earlier)
+		fmt.Fprintf(r.progress, "%s began again as %s: %v; %d members of earlier lives are not on it\n", b, cmp.Or(done.State, done.Source), done.Before, done.Earlier)
 	}
 	r.Boards = append(r.Boards, done)
 }
@@ -257,7 +257,7 @@ func (r *rebuildReport) compare(ctx context.Context, done *rebuiltBoard) error {
 	if err != nil {
 		return err
 	}
-	done.Result, done.Redis, done.Ledger = "same", c.Redis.String(), c.Ledger.String()
+	done.Result, done.Redis, done.Source = "same", c.Redis.String(), c.Ledger.String()
 	done.Members, done.InRedis, done.Differ, done.List, done.Earlier, done.Before = c.LedgerMembers, &c.RedisMembers, &c.Differ, c.List, c.Earlier, c.Before
 	if c.Differ > 0 {
 		done.Result = "differs"
@@ -293,7 +293,7 @@ func (r *rebuildReport) print(to io.Writer) error {
 			fmt.Fprintf(table, "%s\trebuilt\t%d members, %d order ids, state %s, in %v, writers waited %v\n", b.Board, b.Members, b.Orders, b.State,
 				time.Duration(b.TookMS)*time.Millisecond, time.Duration(b.WaitedMS)*time.Millisecond)
 		case "same", "differs":
-			fmt.Fprintf(table, "%s\t%s\tredis %d members, %s; %s %d members, %s; %d differ\n", b.Board, b.Result, *b.InRedis, b.Redis, r.From, b.Members, b.Ledger, *b.Differ)
+			fmt.Fprintf(table, "%s\t%s\tredis %d members, %s; %s %d members, %s; %d differ\n", b.Board, b.Result, *b.InRedis, b.Redis, r.From, b.Members, b.Source, *b.Differ)
 		default:
 			fmt.Fprintf(table, "%s\t%s\t%s\n", b.Board, b.Result, b.Error)
 		}

@@ -82,13 +82,13 @@ func (l *life) apply(u *wire.Update, s *stretch) {
 	l.changes++
 	if compareStates(u.Run, u.Seq, l.last.Run, l.last.Seq) > 0 {
 		l.last = *u
-		l.last.Member, l.last.OrderID, l.last.Board = "", "", "" // their memory is the record's
+		l.last.Member, l.last.OrderID, l.last.Board, l.last.By = "", "", "", "" // their memory is the record's
 	}
 	was, known := l.members[u.Member]
 	absolute := was.absolute || u.Op != wire.OpIncr
 	if known && compareStates(u.Run, u.Seq, was.run, was.seq) <= 0 {
 		was.absolute = absolute
-		l.members[u.Member] = was
+		l.members[strings.Clone(u.Member)] = was // a map keeps the last string that is equal
 		return
 	}
 	now := place{u.Run, u.Seq, u.Score, u.Op.Removes(), u.Op == wire.OpTrim, absolute}

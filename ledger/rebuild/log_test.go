@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -260,6 +261,28 @@ func writersWaitForLog(t *testing.T, f *fixture) {
 	if got, want := total(f.scores(t)), sum+float64(posted.Load()); got != want {
 		t.Errorf("all members have %v, want %v", got, want)
 	}
+}
+
+// A record that is read does not stay in memory with what a board keeps of it.
+func TestFoldKeepsNoRecords(t *testing.T) {
+	const records, size = 64, 1 << 20
+	begun := &stretch{run: 1, first: 1, limit: records + 1}
+	l := &logged{runs: outline{1: begun}, now: newLife(), orders: make(map[string]wire.Update)}
+	for n := range uint64(records) {
+		record := strings.Repeat(string(rune('a'+n%2)), size) // a member's changes, and each again
+		u := wire.Update{Run: 1, Seq: n + 1, Op: wire.OpIncr, Member: record[:4], OrderID: record[:20+n], By: record[:9]}
+		for range 2 {
+			l.now.apply(&u, begun)
+			l.keepOrder(&u, begun)
+		}
+	}
+	var now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&now)
+	if now.HeapAlloc > records*size/2 {
+		t.Errorf("%d MiB of heap, after %d records of one", now.HeapAlloc>>20, records)
+	}
+	equal(t, "members, order ids", []int{len(l.now.members), len(l.orders)}, []int{2, records})
 }
 
 // A topic has what Redis has lost in failovers, repeats, and changes in another sequence than they were made in.

@@ -87,7 +87,7 @@ func (l *logged) keepOrder(u *wire.Update, s *stretch) {
 		return
 	}
 	kept := *u
-	kept.Board, kept.Member, kept.OrderID = l.board, strings.Clone(u.Member), strings.Clone(u.OrderID)
+	kept.Board, kept.Member, kept.OrderID, kept.By = l.board, strings.Clone(u.Member), strings.Clone(u.OrderID), strings.Clone(u.By)
 	l.orders[kept.OrderID] = kept
 }
 
