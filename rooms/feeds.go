@@ -13,11 +13,11 @@ import (
 
 // Feed is a class that each increment of another one changes, too.
 type Feed struct {
-	Class string
+	Class string `json:"class"`
 	// By names the group of a command that is the member of the fed board, such as guild; "": the command's member is.
-	By string
+	By string `json:"by,omitempty"`
 	// Dims are those of the fed class's dimensions that have a group of the command as value, by the name of that.
-	Dims map[string]string
+	Dims map[string]string `json:"dims,omitempty"`
 }
 
 // String is how a feed is written.
@@ -79,6 +79,16 @@ func (c *Class) FeedNames() []string {
 		names[i] = c.Feeds[i].Class
 	}
 	return names
+}
+
+// FeedsBy returns those of the feeds that need a group of the command.
+func (c *Class) FeedsBy() (by []Feed) {
+	for _, f := range c.Feeds {
+		if len(f.groups()) > 0 {
+			by = append(by, f)
+		}
+	}
+	return by
 }
 
 // Fed is a class that a command of another one changes, and the whole way to it.

@@ -63,8 +63,10 @@ type classStatus struct {
 	Grace  float64    `json:"grace_s"`
 	Ties   rooms.Ties `json:"ties"`
 	Feeds  []string   `json:"feeds,omitempty"`
-	Trim   int        `json:"trim,omitempty"`
-	Ledger bool       `json:"ledger,omitempty"`
+	// FeedsBy are those of the feeds that need a group of the command.
+	FeedsBy []rooms.Feed `json:"feeds_by,omitempty"`
+	Trim    int          `json:"trim,omitempty"`
+	Ledger  bool         `json:"ledger,omitempty"`
 	// Durable is also set where it follows from other settings.
 	Durable bool         `json:"durable,omitempty"`
 	Guard   *guardStatus `json:"guard,omitempty"`
@@ -153,7 +155,7 @@ func (s statusPage) askKafka(ctx context.Context) error {
 
 func classStatusOf(c *rooms.Class) classStatus {
 	st := classStatus{Name: c.Name(), Board: c.Template(), Period: c.Calendar().String(), TZ: c.Calendar().Zone(), Grace: c.Grace.Seconds(),
-		Ties: c.Ties, Feeds: c.FeedNames(), Trim: c.Trim, Ledger: c.Ledger, Durable: c.Durable}
+		Ties: c.Ties, Feeds: c.FeedNames(), FeedsBy: c.FeedsBy(), Trim: c.Trim, Ledger: c.Ledger, Durable: c.Durable}
 	if g := c.Guard; g != (rooms.Guard{}) {
 		st.Guard = &guardStatus{g.Changes, g.Per.Seconds(), g.Members, g.Gain, g.GainPer.Seconds(), "observe"}
 		if g.Refuse {

@@ -176,6 +176,7 @@ type classRow struct {
 	Ops        []string         `json:"ops"`
 	Mode       string           `json:"mode"`
 	Feeds      []string         `json:"feeds"`
+	FeedsBy    []rooms.Feed     `json:"feeds_by,omitempty"` // those of the feeds that need a group of the command
 	Trim       int              `json:"trim"`
 	Shards     int              `json:"shards,omitempty"`
 	Grace      float64          `json:"grace_s"`
@@ -207,7 +208,7 @@ func (c *classes) rows(now time.Time) ([]classRow, error) {
 func (k *knownClass) row(running *classPeriod, now time.Time) classRow {
 	row := classRow{Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
 		Period: k.Calendar().String(), TZ: k.Calendar().Zone(), Score: "number", Ties: k.Ties, Mode: k.Mode.String(),
-		Feeds: k.FeedNames(), Trim: k.Trim, Shards: k.Shards(), Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Starts: k.Calendar().Starts(), Running: encode.PeriodOf(running.Period, running.State)}
+		Feeds: k.FeedNames(), FeedsBy: k.FeedsBy(), Trim: k.Trim, Shards: k.Shards(), Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Starts: k.Calendar().Starts(), Running: encode.PeriodOf(running.Period, running.State)}
 	for _, s := range k.Calendar().Seasons() {
 		row.Seasons = append(row.Seasons, encode.PeriodOf(s, k.InState(s, now).State))
 	}
