@@ -43,6 +43,9 @@ type PollerConfig struct {
 	// ID identifies this poller and must be unique in the fleet, such as the pod's
 	// name.
 	ID string
+	// Idle, if it is not nil, reports whether another kind of source is in use, so that this one is not to be asked, and no lease
+	// to be tried for. It must not block.
+	Idle func() bool
 	// Answered, if it is not nil, is called at the end of each call of the source. It must not block.
 	Answered func(took time.Duration, err error)
 }
@@ -104,6 +107,10 @@ func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names wire.Na
 func (p *Poller) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
+		if p.idle() {
+			tick.Sleep(ctx, tick.Jitter(VerdictAge/3))
+			continue
+		}
 		acquired, wait, err := p.lease.Acquire(ctx)
 		switch {
 		case acquired:
@@ -120,6 +127,8 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+func (p *Poller) idle() bool { return p.cfg.Idle != nil && p.cfg.Idle() }
 
 // RunElected polls until ctx is done instead of all other pollers, which have no turn meanwhile: it was the caller who chose this
 // one. That two are chosen for a moment does no harm. It returns nil.
@@ -145,7 +154,7 @@ func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
 	p.log.Info("polling hot keys for the fleet", "source", p.source.Name())
 	stop := false
 	reason := p.lease.Hold(ctx, func(led context.Context) {
-		for led.Err() == nil && !stop {
+		for led.Err() == nil && !stop && !p.idle() {
 			pause, stop = p.poll(led)
 			if !stop {
 				tick.Sleep(led, pause)

@@ -3,11 +3,13 @@ package hotkey
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +129,46 @@ func TestFleetTakesTurns(t *testing.T) {
 	v, err := DecodeVerdict([]byte(rdb.Get(t.Context(), elected.verdict).Val()))
 	if err != nil || v.Source != SourceFleet || v.Poller != "keeper" {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestPollersAreIdle: where a keeper works, sidecars' pollers don't ask Redis for a lease; else each would, about once a second.
+func TestPollersAreIdle(t *testing.T) {
+	t.Parallel()
+	rdb, instance := newClient(t, testkit.Redis(t)), testkit.Name(t)
+	var idle, asked atomic.Bool
+	idle.Store(true)
+	cfg := PollerConfig{ID: "sidecar", Every: 20 * time.Millisecond, Idle: func() bool { asked.Store(true); return idle.Load() }}
+	poller, err := NewPoller(cfg, (&sharedAPI{}).of("sidecar"), rdb, wire.DefaultNames(), instance, quiet(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lead := func(ctx context.Context) (leads bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		done := make(chan error, 1)
+		asked.Store(false)
+		go func() { done <- poller.Run(ctx) }()
+		testkit.Eventually(t, time.Minute, func() error {
+			if leads = rdb.Exists(ctx, poller.lease.Key).Val() == 1; !leads && !(asked.Load() && idle.Load()) {
+				return errors.New("it has done nothing yet")
+			}
+			return nil
+		})
+		cancel()
+		<-done
+		return leads
+	}
+	if lead(t.Context()) {
+		t.Error("an idle poller has a lease")
+	}
+	idle.Store(false)
+	if !lead(t.Context()) {
+		t.Error("a poller that is not idle any more has no lease")
+	}
+	idle.Store(true)
+	if pause := poller.lead(t.Context()); pause > time.Second {
+		t.Errorf("pause of %v after the lead of a poller that is idle now", pause)
 	}
 }
 

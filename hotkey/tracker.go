@@ -194,9 +194,17 @@ func (t *Tracker) tick(ctx context.Context, now time.Time) {
 	t.publishRows()
 }
 
+// OfFleet reports whether there is a verdict that is made of what sidecars report, and not too old.
+func (t *Tracker) OfFleet() bool { return t.ofFleet(time.Now()) }
+
+func (t *Tracker) ofFleet(now time.Time) bool {
+	v := t.verdict.Load()
+	return v.Source == SourceFleet && now.Sub(v.seen) <= VerdictAge
+}
+
 // report returns what is read here, for a verdict that is made of it; nil if there is no such verdict, or nothing to tell.
 func (t *Tracker) report(now time.Time, barred func(rankcache.BoardID) bool) []byte {
-	if v := t.verdict.Load(); v.Source != SourceFleet || now.Sub(v.seen) > VerdictAge {
+	if !t.ofFleet(now) {
 		return nil
 	}
 	boards := t.own.Report(func(b rankcache.BoardID) bool { return !barred(b) })

@@ -66,7 +66,7 @@ func NewNeed(expires time.Duration) *Need {
 }
 
 // Require has the process wait for the service: it is not ready before probe, which does harmlessly
-// what the process does there, has returned nil once. From then on ping is called every second.
+// what the process does there, has returned nil once. From then on ping is called every second in which nothing else was answered.
 // Without a probe the process does not wait; without a ping only Observe tells how the service is.
 // It returns n, and is called before [Needs.Run].
 func (n *Need) Require(probe, ping func(context.Context) error) *Need {
@@ -113,7 +113,7 @@ func (n *Need) run(ctx context.Context) {
 			}
 		case n.ping == nil:
 			return
-		default:
+		case !n.heard():
 			n.ask(ctx, n.ping, AskEvery)
 		}
 		select {
@@ -121,6 +121,13 @@ func (n *Need) run(ctx context.Context) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// heard reports whether a call was answered within the last second.
+func (n *Need) heard() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failingFrom.IsZero() && time.Since(n.answeredAt) < AskEvery*9/10 // its own last ping is as old as that
 }
 
 func (n *Need) meet() {

@@ -8,7 +8,10 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
 	"rankcache/internal/health"
+	"rankcache/keeper"
 	"rankcache/profile"
+	"rankcache/replay"
+	"rankcache/wire"
 )
 
 // profilesLast is how long one of the profile service does, which is called only for what is not cached.
@@ -86,4 +89,23 @@ func (w *watchedVerdicts) Observe(v hotkey.Verdict) {
 		w.service.Observe(0, nil)
 	}
 	w.to.Observe(v)
+}
+
+// watchStates returns where keepers publish states. What is read there shows that Redis answers, so that it need not be asked for that.
+func (s callWatch) watchStates(from *keeper.Value) replay.States {
+	return watchedStates{from, s.services[cli.ServiceRedis]}
+}
+
+type watchedStates struct {
+	*keeper.Value
+	service *health.Need
+}
+
+func (w watchedStates) States(ctx context.Context) (wire.States, error) {
+	begun := time.Now()
+	states, err := w.Value.States(ctx)
+	if err == nil {
+		w.service.Observe(time.Since(begun), nil)
+	}
+	return states, err
 }

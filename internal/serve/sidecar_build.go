@@ -102,7 +102,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline,
-		States: s.states(), Files: files, Snapshots: shared, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
+		States: callWatch{s}.watchStates(s.states()), Files: files, Snapshots: shared, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
@@ -261,6 +261,9 @@ func (s *Sidecar) buildHot() (err error) {
 	verdicts = hotkey.NewVerdictReader(s.redis, o.Names, o.poll.VerdictInstance(), cli.ProcessName(), callWatch{s}.watchVerdicts(s.tracker), s.log, s.Registry)
 	s.parts = append(s.parts, s.tracker)
 	o.poll.Poller.Answered = callWatch{s}.hotKeysAnswered
+	if o.poll.Source != hotkey.SourceFleet { // else the verdict may be this process's own
+		o.poll.Poller.Idle = s.tracker.OfFleet
+	}
 	poller, err := o.poll.NewPoller(s.redis, o.Names, s.log, s.Registry)
 	if err != nil {
 		return cli.Usagef("hot-key source: %w", err)
