@@ -43,5 +43,5 @@ func TestFaults(t *testing.T) {
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
 func allFaults() []fault {
-	return slices.Concat(redisFaults(), clusterFaults(), lostFaults(), handFaults(), kafkaFaults(), brokerFaults(), orderFaults(), processFaults(), edgeFaults(), memoryFaults(), lingerFaults())
+	return slices.Concat(redisFaults(), clusterFaults(), keeperFaults(), lostFaults(), handFaults(), kafkaFaults(), brokerFaults(), orderFaults(), processFaults(), edgeFaults(), memoryFaults(), lingerFaults())
 }
