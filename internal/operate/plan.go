@@ -14,7 +14,9 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
 	"rankcache/internal/plan"
+	"rankcache/keeper"
 	"rankcache/profile"
+	"rankcache/replay"
 )
 
 // NewPlanCommand returns rankcache plan.
@@ -52,6 +54,12 @@ tells you when you do not need sidecars. It calls no server.`,
 	flags.Float64Var(&q.StreamRate, "stream-events", 1, "`events/s` of one live stream")
 	flags.Float64Var(&q.Rolling, "rolling-updates", 0, "how many of the `updates/s` change boards that a rolling class sums up")
 	flags.StringVar(&primes, "primes", "", "`members/period` of the boards of rolling classes together, such as 210000/24h")
+	flags.IntVar(&q.PodsPerNode, "pods-per-node", 0, "`pods` that share the sidecar of their node; 0: each has its own")
+	flags.IntVar(&q.Keepers, "keepers", 0, "`processes` of rankcache keep; 0: each sidecar looks at Redis itself")
+	flags.DurationVar(&q.StatesEvery, "states-every", keeper.DefaultEvery, "the keepers' `interval`")
+	flags.IntVar(&q.AuditRows, "audit-rows", replay.DefaultAuditRows, "`rows` a second that the keeper, or each sidecar without one, compares with Redis")
+	flags.DurationVar(&q.SnapshotEvery, "snapshot-every", 0, "how often keepers save boards for sidecars that start; 0: these read the log")
+	flags.IntVar(&q.Topics, "topics", 0, "`topics` of the updates; 0: one for each super-hot board")
 	flags.IntVar(&q.PrimeRate, "prime-rate", controller.DefaultPrimeRate, "primes/s of the controller")
 	flags.Float64Var(&q.LedgerRows, "ledger-rows", 0, "`changes/s` that the ledger keeps; 0: no ledger")
 	flags.DurationVar(&q.LedgerKeep, "ledger-keep", 0, "how long the ledger keeps changes; 0 for ever")
@@ -99,13 +107,16 @@ func printPlan(to io.Writer, a *plan.Answer) error {
 		values       []any
 	}{
 		{"pods", pods, []any{a.Pods}},
+		{"sidecars", "%d", []any{a.Sidecars}},
 		{"memory of a pod", "%.0f MiB live, %.0f MiB as the lowest limit", []any{a.PodHeapMiB, a.PodMemoryMiB}},
 		{"CPU of a pod", "%.2f cores for %.0f reads/s and %.0f updates/s", []any{a.PodCPU, a.PodReads, a.PodUpdates}},
-		{"open after", "%.1f s: %.0f updates, %.0f MiB of log", []any{a.OpenSeconds, a.LogUpdates, a.LogMiB}},
+		{"open after", "%.1f s: %.0f updates, %.0f MiB of log, %.0f MiB of snapshots", []any{a.OpenSeconds, a.LogUpdates, a.LogMiB, a.SnapshotMiB}},
 		{"Kafka", "%.2f MB/s in, %.2f MB/s out to the fleet, %.0f MB when all pods start (%d B for each update, uncompressed)",
 			[]any{a.KafkaIngressMB, a.KafkaEgressMB, a.RolloutMB, a.UpdateBytes}},
+		{"Kafka, fetches", "%.0f/s of a sidecar, %.2f MB/s of the fleet beside the updates", []any{a.Fetches, a.KafkaFetchMB}},
 		{"Redis without", "%.0f calls/s, %.2f cores", []any{a.RedisBefore, a.RedisBeforeCPU}},
 		{"Redis with", "%.0f calls/s, %.2f cores", []any{a.RedisAfter, a.RedisAfterCPU}},
+		{"Redis, of that at rest", "%.0f calls/s, %.0f commands/s, %.2f cores, %.2f MB/s", []any{a.RestTrips, a.RestCommands, a.RestCPU, a.RestRedisMB}},
 		{"writers", "%.2f cores", []any{a.WriterCPU}},
 		{"cloud API", "%.0f calls/h of the whole fleet", []any{a.APICallsPerHour}},
 		{"live streams", "%.0f events/s, %.3f cores and %.0f MiB of a pod, which are in its CPU and memory", []any{a.LiveEvents, a.LiveCPU, a.LiveMiB}},

@@ -29,6 +29,15 @@ const (
 	// "The ledger": bytes of PostgreSQL for a change, more than those of MariaDB.
 	rowBytes = 454
 
+	// "A fleet at rest": CPU of Redis for a round trip, where there are a thousand a second, many more, and few.
+	tripSeconds, busyTripSeconds, rareTripSeconds = 38e-6, 11e-6, 76e-6
+	// There, too: the state of a board, a row of the walk, the keeper's value of 100 boards, a report, and reading it.
+	stateSeconds, rowSeconds    = 1.0e-6, 0.26e-6
+	valueSeconds, reportSeconds = 1.6e-6, 2.7e-6 // a value of 100 boards
+	readReportSeconds           = 0.26e-6
+	// There, too: bytes of a topic in a fetch and its answer; fetches for an update of many topics, and the most a second.
+	fetchTopicBytes, fetchesAnUpdate, fetchesPerSecond = 110, 0.63, 315
+
 	// updateSeconds is the CPU of one live update, from the reads that a core loses
 	// to 50,000 of them a second.
 	updateSeconds = (1 - updatingPerSecond/float64(readsPerSecond)) / 50e3
@@ -44,8 +53,8 @@ const (
 	kernelShare, heapShare, askedShare = 0.05, 0.75, 0.6
 	// A record in Kafka's log has 12 bytes beside key and value: lengths, offset, time.
 	recordBytes = 12
-	// Calls of each sidecar to Redis, in round trips a second ("Proof": 8.5 with what
-	// follows rooms): states of the open boards 1, the walk through their rows 6, rooms and
-	// their boards 1, the fleet's verdict 1.
-	ownCalls = 9
+	// A member of a snapshot: score and length of the id.
+	snapshotBytes = 9
+	// fetchWait is how long a fetch waits for something new, in seconds.
+	fetchWait = 0.5
 )

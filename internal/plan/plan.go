@@ -41,11 +41,18 @@ type Question struct {
 	Primes      int
 	PrimePeriod time.Duration
 	PrimeRate   int
+	// PodsPerNode is how many pods share a sidecar; 0: each has its own. Keepers is how many run, 0: none.
+	PodsPerNode, Keepers int
+	StatesEvery          time.Duration // of the keepers
+	AuditRows            int           // that sidecars, or the keeper, compare with Redis in a second
+	SnapshotEvery        time.Duration // 0: sidecars that start have no snapshots
+	Topics               int           // of the updates; 0: one for each board
 }
 
 // Answer is the cost of the fleet. Its JSON is stable.
 type Answer struct {
 	Pods            int     `json:"pods"`
+	Sidecars        int     `json:"sidecars"`          // "pod_…" is of one
 	PodsComputed    bool    `json:"pods_computed"`     // from the reads, none were given
 	PodHeapMiB      float64 `json:"pod_heap_mib"`      // live: boards, profiles, counters
 	PodMemoryMiB    float64 `json:"pod_memory_mib"`    // the lowest limit with which all boards are admitted
@@ -74,6 +81,16 @@ type Answer struct {
 	PrimesPerSecond float64 `json:"primes_per_s"`          // mean over a period
 	PrimeSeconds    float64 `json:"prime_s"`               // how long those of a period take
 
+	// Of the whole fleet, while nobody asks; redis_calls_per_s_with and redis_cores_with have it, too.
+	RestTrips    float64 `json:"rest_redis_trips_per_s"`
+	RestCommands float64 `json:"rest_redis_commands_per_s"`
+	RestCPU      float64 `json:"rest_redis_cores"`
+	RestRedisMB  float64 `json:"rest_redis_mb_per_s"`
+	Fetches      float64 `json:"pod_fetches_per_s"`        // of Kafka
+	KafkaFetchMB float64 `json:"kafka_fetch_mb_per_s"`     // requests and answers, beside the updates, of the whole fleet
+	SnapshotMiB  float64 `json:"snapshot_mib"`             // that a sidecar that starts reads from the bucket
+	SnapshotsMB  float64 `json:"snapshots_saved_mb_per_s"` // by the keeper, where all boards change
+
 	Verdict string   `json:"verdict"` // worth it, doubtful or not needed
 	Reasons []string `json:"reasons"`
 }
@@ -87,10 +104,11 @@ const mib = 1 << 20
 // Make returns the cost for a question that [Question.Check] accepts.
 func Make(q Question) Answer {
 	a := Answer{UpdateBytes: q.updateBytes(), PodsComputed: q.Pods == 0}
+	perSidecar := max(q.PodsPerNode, 1)
 	if a.PodsComputed {
-		q.Pods = q.podsNeeded()
+		q.Pods = q.podsNeeded() * perSidecar
 	}
-	a.Pods = q.Pods
+	a.Pods, a.Sidecars = q.Pods, (q.Pods+perSidecar-1)/perSidecar
 	members, lingering := 0, 0
 	for _, n := range q.Members {
 		members += n
@@ -98,26 +116,23 @@ func Make(q Question) Answer {
 	for _, n := range q.Lingering {
 		lingering += n
 	}
-	pods := float64(q.Pods)
+	sidecars := float64(a.Sidecars)
 	heap := float64(members+lingering)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib + q.inStreams()
 	a.PodHeapMiB, a.PodMemoryMiB = heap/mib, q.lowestLimit()/mib
-	a.PodReads, a.PodUpdates = q.Requests/pods, q.Updates
+	a.PodReads, a.PodUpdates = q.Requests/sidecars, q.Updates
 	a.LiveEvents = float64(q.Streams) * q.StreamRate
 	a.LiveCPU, a.LiveMiB = a.LiveEvents*eventSeconds, q.inStreams()/mib
 	a.PodCPU = a.PodReads*readSeconds + q.besideReads()
 	a.LedgerDayMiB = q.LedgerRows * 86400 * rowBytes / mib
 	a.LedgerMiB = a.LedgerDayMiB * q.LedgerKeep.Hours() / 24
-	a.LogUpdates = max(q.Updates*q.History.Seconds(), float64(members))
-	a.OpenSeconds = openSeconds + a.LogUpdates/replayPerSecond
-	wire := float64(a.UpdateBytes)
-	a.LogMiB = a.LogUpdates * wire / mib
-	a.KafkaIngressMB = q.Updates * wire / 1e6
-	a.KafkaEgressMB = a.KafkaIngressMB * pods
-	a.RolloutMB = a.LogUpdates * wire * pods / 1e6
+	a.starts(q, float64(members), float64(a.UpdateBytes))
+	a.KafkaIngressMB = q.Updates * float64(a.UpdateBytes) / 1e6
+	a.KafkaEgressMB = a.KafkaIngressMB * (sidecars + float64(q.Keepers))
 	if q.Primes > 0 {
 		a.PrimesPerSecond, a.PrimeSeconds = float64(q.Primes)/q.PrimePeriod.Seconds(), float64(q.Primes)/float64(q.PrimeRate)
 	}
 	a.RollingChanges = 2*q.Rolling + a.PrimesPerSecond
+	a.atRest(q)
 	a.redis(q)
 	a.WriterCPU = (q.Updates + a.RollingChanges) * commandWriterSeconds
 	if q.PollEvery > 0 {
@@ -159,17 +174,18 @@ func (q Question) besideReads() float64 {
 // redis sets the load of Redis without and with sidecars. Pages of hot boards that
 // are due together are read in one round trip.
 func (a *Answer) redis(q Question) {
-	pods, small := float64(q.Pods), q.Requests*q.Small
+	small := q.Requests * q.Small
 	pages := 0.0
 	if q.HotBoards > 0 {
-		pages = pods * float64(q.HotBoards) / q.Refresh.Seconds()
+		pages = float64(a.Sidecars) * float64(q.HotBoards) / q.Refresh.Seconds()
 	}
 	changes := q.Updates + a.RollingChanges
 	commands := changes * commandRedisSeconds
 	a.RedisBefore = q.Requests + changes
-	a.RedisAfter = small + pages + pods*ownCalls + changes
+	a.RedisAfter = small + pages + a.RestTrips + changes
+	a.RestCPU += a.RestTrips * wakeSeconds(a.RedisAfter)
 	a.RedisBeforeCPU = q.Requests*redisSeconds + commands
-	a.RedisAfterCPU = (small+pages+pods*ownCalls)*redisSeconds + commands
+	a.RedisAfterCPU = (small+pages)*redisSeconds + a.RestCPU + commands
 }
 
 // updateBytes returns the bytes of one record: value, key and Kafka's overhead.
@@ -188,6 +204,10 @@ func (q Question) Check() string {
 	switch {
 	case q.Pods < 0:
 		return "pods: want 1 or more"
+	case q.PodsPerNode < 0 || q.Keepers < 0 || q.AuditRows < 0 || q.SnapshotEvery < 0 || q.Topics < 0:
+		return "pods-per-node, keepers, audit-rows, snapshot-every, topics: want 0 or more"
+	case q.Keepers > 0 && q.StatesEvery <= 0:
+		return "states-every: want more than 0"
 	case q.Small < 0 || q.Small > 1 || math.IsNaN(q.Small):
 		return "small: want a share from 0 to 1"
 	case !(q.Updates >= 0 && q.Requests >= 0) || math.IsInf(q.Updates+q.Requests, 0):
@@ -229,6 +249,8 @@ const (
 	idleRedis = 0.1
 	// minGain is the share of Redis's work that sidecars should save at least.
 	minGain = 0.5
+	// mostRest and mostFetchMB are the cores of Redis, and the MB/s of Kafka, that a fleet may take for itself.
+	mostRest, mostFetchMB = 0.5, 100
 )
 
 // judge sets the verdict and its reasons.
@@ -245,11 +267,17 @@ func (a *Answer) judge(q Question) {
 	if saved := 1 - a.RedisAfterCPU/a.RedisBeforeCPU; saved < minGain {
 		doubt("sidecars save only %.0f %% of Redis's work: most reads are of small boards, or most of the work is updates", max(saved, 0)*100)
 	}
-	if total := a.PodMemoryMiB * float64(q.Pods); a.PodMemoryMiB > 2048 {
+	if total := a.PodMemoryMiB * float64(a.Sidecars); a.PodMemoryMiB > 2048 {
 		doubt("%.0f MiB in every pod, %.0f MiB in total: make fewer boards super-hot", a.PodMemoryMiB, total)
 	}
 	if a.WriterCPU > 1 {
 		doubt("these updates keep %.1f cores of writers busy: run several; Redis spends %.1f cores on them", a.WriterCPU, (q.Updates+a.RollingChanges)*commandRedisSeconds)
+	}
+	if a.RestCPU > mostRest {
+		doubt("the sidecars keep %.1f cores of Redis busy while nobody asks: run keepers (--keepers), or one sidecar a node (--pods-per-node)", a.RestCPU)
+	}
+	if a.KafkaFetchMB > mostFetchMB {
+		doubt("fetches of %d sidecars take %.0f MB/s of Kafka beside the updates, because each names all topics: have boards share the topics of classes (--topics), or run one sidecar a node (--pods-per-node)", a.Sidecars, a.KafkaFetchMB)
 	}
 	a.Verdict = WorthIt
 	if len(a.Reasons) > 0 {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 
 // evening is the load of the design notes: two boards, forty pods.
 var evening = Question{Members: []int{57_000, 210_000}, IDBytes: 10, Updates: 500, History: 3 * time.Hour,
-	Requests: 200_000, Small: 0.05, HotBoards: 10, Refresh: time.Second, Pods: 40, ProfileMiB: 64, PollEvery: 5 * time.Second}
+	Requests: 200_000, Small: 0.05, HotBoards: 10, Refresh: time.Second, Pods: 40, ProfileMiB: 64, PollEvery: 5 * time.Second, AuditRows: 2000, StatesEvery: 300 * time.Millisecond}
 
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
@@ -34,7 +35,7 @@ func TestMake(t *testing.T) {
 	near(t, "open", a.OpenSeconds, openSeconds+5.4e6/replayPerSecond)
 	near(t, "egress", a.KafkaEgressMB, 40*500*float64(a.UpdateBytes)/1e6)
 	near(t, "redis before", a.RedisBefore, 200_500)
-	near(t, "redis after", a.RedisAfter, 10_000+400+40*9+500)
+	near(t, "redis after", a.RedisAfter, 10_000+400+40*(4+7.8)+500)
 	near(t, "api", a.APICallsPerHour, 720)
 	if a.Verdict != WorthIt {
 		t.Errorf("verdict %q: %v", a.Verdict, a.Reasons)
@@ -72,6 +73,50 @@ func TestLiveAndLedger(t *testing.T) {
 	near(t, "30 days", a.LedgerMiB, 30*a.LedgerDayMiB)
 }
 
+// A fleet at rest: a keeper does once what each sidecar does else, and a sidecar of a node stands for its pods.
+func TestAtRest(t *testing.T) {
+	q := evening
+	q.Members, q.Updates, q.Requests, q.HotBoards, q.Pods = slices.Repeat([]int{2000}, 100), 0, 1e6, 0, 1000
+	without := Make(q)
+	near(t, "commands", without.RestCommands, 1000*(300+8*5+3))
+	near(t, "fetches", without.Fetches, 2)
+	near(t, "bytes of fetches", without.KafkaFetchMB, 1000*2*100*fetchTopicBytes/1e6)
+	q.Keepers = 2
+	kept := Make(q)
+	near(t, "commands with keepers", kept.RestCommands, 1000*(1/0.3+4+1)+1/0.3*303+8*5+12)
+	near(t, "bytes of values", kept.RestRedisMB, 1000*(29+3100)/0.3/1e6)
+	if share := kept.RestCPU / without.RestCPU; share > 0.2 {
+		t.Errorf("keepers leave %.2f of Redis's work at rest", share)
+	}
+	if near(t, "redis", without.RedisAfter-kept.RedisAfter, without.RestTrips-kept.RestTrips); kept.RedisAfterCPU >= without.RedisAfterCPU {
+		t.Errorf("Redis %.3f cores, %.3f without keepers", kept.RedisAfterCPU, without.RedisAfterCPU)
+	}
+	q.PodsPerNode = 20
+	node := Make(q)
+	if node.Pods != 1000 || node.Sidecars != 50 {
+		t.Errorf("%d pods, %d sidecars, want 1000 and 50", node.Pods, node.Sidecars)
+	}
+	near(t, "reads of a node", node.PodReads, 20*kept.PodReads)
+	near(t, "fetches of nodes", node.KafkaFetchMB, 52*2*100*fetchTopicBytes/1e6)
+	q.Topics = 1
+	near(t, "fetches of one topic", Make(q).KafkaFetchMB, node.KafkaFetchMB/100)
+	q.Updates = 100
+	near(t, "fetches under updates", Make(q).Fetches, 100*fetchesAnUpdate)
+	q.Updates = 5000
+	near(t, "fetches under many updates", Make(q).Fetches, fetchesPerSecond)
+}
+
+// A sidecar that starts with a snapshot reads the log from there.
+func TestSnapshots(t *testing.T) {
+	q := evening
+	q.SnapshotEvery = 30 * time.Second
+	a := Make(q)
+	near(t, "log", a.LogUpdates, 500*30)
+	near(t, "open", a.OpenSeconds, openSeconds+15_000.0/replayPerSecond)
+	near(t, "snapshots", a.SnapshotMiB, 267_000*(snapshotBytes+10)/1048576.0)
+	near(t, "saved", a.SnapshotsMB, 267_000*(snapshotBytes+10)/1e6/30)
+}
+
 // An increment of a board that is summed up changes two boards more, and each member of a period is one change more.
 func TestRolling(t *testing.T) {
 	q, without := evening, Make(evening)
@@ -103,6 +148,8 @@ func TestVerdict(t *testing.T) {
 		"many updates":  {func(q *Question) { q.Updates, q.Pods = 9000, 40 }, Doubtful, "updates/s to answer"},
 		"small boards":  {func(q *Question) { q.Small = 0.9 }, Doubtful, "save only"},
 		"huge boards":   {func(q *Question) { q.Members = []int{20_000_000} }, Doubtful, "in every pod"},
+		"many sidecars": {func(q *Question) { q.Members, q.Pods, q.Requests = slices.Repeat([]int{2000}, 100), 1000, 1e6 }, Doubtful, "run keepers"},
+		"many topics":   {func(q *Question) { q.Members, q.Pods, q.Requests = slices.Repeat([]int{2000}, 100), 1000, 1e6 }, Doubtful, "--topics"},
 		"many writers":  {func(q *Question) { q.Updates, q.Requests = 60_000, 9e6 }, Doubtful, "cores of writers"},
 		"no boards yet": {func(q *Question) { q.Members, q.Updates = nil, 0 }, WorthIt, ""},
 	} {
@@ -132,6 +179,8 @@ func TestCheck(t *testing.T) {
 		"streams":               func(q *Question) { q.Streams = -1 },
 		"streams-http2":         func(q *Question) { q.HTTP2 = 1 },
 		"hot-refr":              func(q *Question) { q.Refresh = 0 },
+		"pods-per-node":         func(q *Question) { q.PodsPerNode = -1 },
+		"states-every":          func(q *Question) { q.Keepers, q.StatesEvery = 1, 0 },
 		"negative":              func(q *Question) { q.History = -1 },
 	} {
 		q := evening
@@ -193,6 +242,17 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"streamBytes", streamBytes, `\| heap and stacks of a stream over HTTP/1.1[^|]*\| \| ([\d,]+) B \|`, 1},
 		{"http2StreamBytes", http2StreamBytes, `\| the same over HTTP/2[^|]*\| \| ([\d,]+) B \|`, 1},
 		{"rowBytes", rowBytes, `\| postgres \| [\d,]+ \| [\d,]+ \| [\d.]+ ms \| ([\d,]+) \|`, 1},
+		{"busyTripSeconds", busyTripSeconds, `\| a round trip[^|]*\| ([\d.]+) µs`, 1e-6},
+		{"tripSeconds", tripSeconds, `\| those 1 ms apart \| ([\d.]+) µs`, 1e-6},
+		{"rareTripSeconds", rareTripSeconds, `\| those 10 ms apart \| ([\d.]+) µs`, 1e-6},
+		{"stateSeconds", stateSeconds, `\| the state of a board \| ([\d.]+) µs`, 1e-6},
+		{"rowSeconds", rowSeconds, `\| a row of the walk \| ([\d.]+) µs`, 1e-6},
+		{"valueSeconds", valueSeconds, `\| the keeper's value of 100 boards \| ([\d.]+) µs`, 1e-6},
+		{"reportSeconds", reportSeconds, `\| a report of reads \| ([\d.]+) µs`, 1e-6},
+		{"readReportSeconds", readReportSeconds, `\| the keeper reads a report \| ([\d.]+) µs`, 1e-6},
+		{"fetchTopicBytes", fetchTopicBytes, `a fetch and its answer take (\d+) B of each topic`, 1},
+		{"fetchesAnUpdate", fetchesAnUpdate, `that is ([\d.]+) fetches for an update`, 1},
+		{"fetchesPerSecond", fetchesPerSecond, `(?m)^\| 500 \| (\d+) \|`, 1},
 		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
 	} {
