@@ -69,11 +69,11 @@ func (f *Fleet) Hot(ctx context.Context) (HotBoards, error) {
 		if err == nil {
 			err = fmt.Errorf("%d sidecars, want at most %d: check that nothing else uses the key", n, maxReports)
 		}
-		return HotBoards{}, fmt.Errorf("count the reports in %s: %w", f.key, err)
+		return HotBoards{}, f.failed(fmt.Errorf("count the reports in %s: %w", f.key, err))
 	}
 	reports, err := f.rdb.HGetAll(ctx, f.key).Result()
 	if err != nil {
-		return HotBoards{}, fmt.Errorf("read the reports in %s: %w", f.key, err)
+		return HotBoards{}, f.failed(fmt.Errorf("read the reports in %s: %w", f.key, err))
 	}
 	hot, ended := f.add(time.Now(), reports)
 	if len(ended) == 0 {
@@ -84,6 +84,9 @@ func (f *Fleet) Hot(ctx context.Context) (HotBoards, error) {
 	}
 	return hot, nil
 }
+
+// failed has the next call come soon: it costs little, and sidecars end their reports when there is no verdict for some time.
+func (f *Fleet) failed(err error) error { return &CallError{"redis", AfterPause, err} }
 
 // add adds up the reports, and returns the sidecars whose last one is too old.
 func (f *Fleet) add(now time.Time, reports map[string]string) (hot HotBoards, ended []string) {

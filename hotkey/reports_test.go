@@ -239,7 +239,8 @@ func TestFleetOfRedis(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	rdb.Set(t.Context(), f.key, "x", 0)
-	if _, err := f.Hot(t.Context()); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	_, err := f.Hot(t.Context())
+	if call, ok := errors.AsType[*CallError](err); !ok || call.After != AfterPause || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("error %v", err)
 	}
 }
