@@ -33,8 +33,8 @@ const (
 	tripSeconds, busyTripSeconds, rareTripSeconds = 38e-6, 11e-6, 76e-6
 	// There, too: the state of a board, a row of the walk, the keeper's value of 100 boards, a report, and reading it.
 	stateSeconds, rowSeconds    = 1.0e-6, 0.26e-6
-	valueSeconds, reportSeconds = 1.6e-6, 2.7e-6 // a value of 100 boards
-	readReportSeconds           = 0.26e-6
+	valueSeconds, reportSeconds = 0.6e-6, 1.1e-6 // a value of 100 boards
+	readReportSeconds           = 0.15e-6
 	// There, too: bytes of a topic in a fetch and its answer; fetches for an update of many topics, and the most a second.
 	fetchTopicBytes, fetchesAnUpdate, fetchesPerSecond = 110, 0.63, 315
 
