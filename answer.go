@@ -49,6 +49,10 @@ type Own struct {
 	// next lower one in ascending direction. HasBetter is false where no member has one.
 	Better    float64
 	HasBetter bool
+	// Ladder is what the rank is from, and that of Ahead; nil: they are exact. Within is how far from the true rank this one may be, if the board has not
+	// changed since the ladder was made.
+	Ladder *Ladder
+	Within int
 	// Err is why the member could not be read, though the rows could.
 	Err error
 }
@@ -142,6 +146,15 @@ func (o *Own) take(q *Query, rows []Entry, first, at int, whole bool) bool {
 		o.HasBetter = !q.Form.Same(o.Better, o.Score)
 	}
 	return true
+}
+
+// Approximate gives the member, whose score and stamp are known, the rank and what is ahead by the ladder of q.
+func (o *Own) Approximate(q *Query) {
+	o.Ladder = q.Ladder
+	o.Rank, o.Within = q.Ladder.Place(Entry{o.Member, o.Score}, q.Order, o.Stamp.Members)
+	if q.Percentile {
+		o.Ahead = q.Ladder.Ahead(o.Score, q.Form, q.Order, o.Stamp.Members)
+	}
 }
 
 // aheadOf counts the members with a better score than that of a row. The rows begin with the

@@ -36,6 +36,9 @@ type Query struct {
 	// what is ahead of the rows ([Ahead]). Ranks in answers are ordinal in any mode.
 	Mode       RankMode
 	Percentile bool
+	// Ladder, of the board, gives the members their ranks where Redis answers, if the board is of its run. A sidecar's Reader sets it for Mode
+	// [Approx], where nothing else is wanted but rows and percentiles.
+	Ladder *Ladder
 	// Range limits the rows to those with such scores: Start and Limit count these alone, and
 	// [Answer.Start] tells how many rows of the board are before. Without a Limit that is all that is
 	// asked for. nil: all rows.
@@ -92,7 +95,7 @@ func (q *Query) RawRange() (least, most float64) {
 func (q *Query) Neighbours() int { return (q.Around - 1) / 2 }
 
 // Ranked reports whether it is wanted what is ahead of the rows.
-func (q *Query) Ranked() bool { return q.Mode != Ordinal || q.Percentile }
+func (q *Query) Ranked() bool { return q.Mode.counts() || q.Percentile }
 
 // Plain reports whether nothing is wanted beside rows and standings. Only then the
 // standings may be of another moment than the rows.

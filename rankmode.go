@@ -14,12 +14,16 @@ const (
 	Ordinal     RankMode = iota // 1 2 3 4: each row has its own rank
 	Competition                 // 1 2 2 4: 1 + the members with a better score
 	Dense                       // 1 2 2 3: 1 + the distinct better scores
+	Approx                      // about Ordinal, by a [Ladder] where Redis would have to count
 )
 
-var rankModes = [...]string{"ordinal", "competition", "dense"}
+var rankModes = [...]string{"ordinal", "competition", "dense", "approx"}
 
 // String returns the mode as it is written in requests.
 func (m RankMode) String() string { return rankModes[m] }
+
+// counts reports whether ranks are counted from what is ahead of a row.
+func (m RankMode) counts() bool { return m == Competition || m == Dense }
 
 // ParseRankMode is the inverse of [RankMode.String].
 func ParseRankMode(text string) (RankMode, bool) {

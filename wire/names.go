@@ -224,7 +224,8 @@ func (n Names) isOwn(key string) bool {
 		return true
 	}
 	isCompanion := func(c Companion) bool { return matches(key, n.companion(c)) }
-	return matches(key, n.Meta) || matches(key, n.Orders) || matches(key, n.Adopter) || slices.ContainsFunc(Companions(), isCompanion)
+	return matches(key, n.Meta) || matches(key, n.Orders) || matches(key, n.Adopter) || slices.ContainsFunc(Companions(), isCompanion) ||
+		isCompanion(ladderName) || isCompanion(ladderLease)
 }
 
 // IsShared reports whether a key is, or begins like, one of those that are of no single board.
