@@ -1,11 +1,11 @@
 // Package origin reads boards from Redis, the system of record. All that it writes
-// there is a request to a writer to add up a board again ([Origin.Readopt]).
+// there is a request to a writer to add up a board again ([Origin.Readopt]), and ladders ([Origin.Ladder]).
 //
 // The path of a call, in order: [Dial] makes the client from a URL (dial.go). An [Origin]
-// is five readers of one link: reader for queries (read.go), bulkReader for the states of
+// is six readers of one link: reader for queries (read.go), bulkReader for the states of
 // many boards (bulk.go, stamps.go), scanner for all of a board
-// (scan.go), auditor for the comparison with a copy (audit.go), and sizer for the search
-// of large ones (sizes.go). Each names the keys of its boards and sends one round trip
+// (scan.go), auditor for the comparison with a copy (audit.go), sizer for the search
+// of large ones (sizes.go), and ladderMaker for approximate ranks (ladder.go). Each names the keys of its boards and sends one round trip
 // (origin.go). It uses MULTI if the commands are known in advance, and a
 // read-only script if a command needs an earlier reply or several boards share a
 // pipeline (script.go, *.lua); reply.go converts replies to domain types; errors.go

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ type Origin struct {
 	scanner
 	auditor
 	sizer
+	ladderMaker
 }
 
 // link makes the round trips of all readers.
@@ -28,6 +30,7 @@ type link struct {
 	total   TotalSource   // where a board's state is kept
 	timeout time.Duration // of one round trip, retries included
 	metrics metrics
+	mscore  atomic.Bool // the server may have ZMSCORE
 }
 
 // Option changes a default of [New].
@@ -48,13 +51,14 @@ func WithRegisterer(reg prometheus.Registerer) Option {
 // New returns an Origin that reads through client. It sends nothing yet.
 func New(client redis.UniversalClient, names wire.Names, opts ...Option) *Origin {
 	l := &link{client: client, names: names, timeout: DefaultTimeout}
+	l.mscore.Store(true)
 	for _, opt := range opts {
 		opt(l)
 	}
 	if l.metrics.seconds == nil {
 		l.metrics = newMetrics(nil)
 	}
-	return &Origin{reader{l}, bulkReader{l}, scanner{l}, auditor{l}, sizer{l}}
+	return &Origin{reader{l}, bulkReader{l}, scanner{l}, auditor{l}, sizer{l}, ladderMaker{l}}
 }
 
 // call runs one round trip with the time-out, measures it and classifies its

@@ -35,7 +35,11 @@ func (r reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.A
 		case q.Trimmed:
 			r.readTrimmed(ctx, q, a)
 			return
-		case checkQuery(q) != nil || !q.Plain():
+		case checkQuery(q) != nil:
+		case q.Ladder != nil && q.Limit == 0:
+			r.readApproximate(ctx, q, a)
+			return
+		case !q.Plain():
 		case len(q.Members) == 0 && q.Limit > 0:
 			r.readPage(ctx, q, a)
 			return

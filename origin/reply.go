@@ -42,6 +42,9 @@ func pairsToEntries[T any](key string, pairs []T) ([]rankcache.Entry, error) {
 // toScore parses a score as Redis writes it.
 func toScore(key, member string, v any) (float64, error) {
 	text, _ := v.(string)
+	if f, ok := v.(float64); ok { // of RESP3
+		return finite(key, member, f)
+	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return 0, &badReply{key, fmt.Sprintf("holds the score %.40q of member %.40q", text, member)}
