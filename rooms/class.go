@@ -76,10 +76,12 @@ type Class struct {
 	WarmMembers []string
 	Feeds       []Feed // classes that each increment changes too
 	// By are the names of the groups that commands may have, as feeds need them; see [Feed.By].
-	By     []string
-	Trim   int // members that stay in the sorted set; 0: all
-	Top    int // default and greatest limit of a page
-	Ledger bool
+	By   []string
+	Trim int // members that stay in the sorted set; 0: all
+	Top  int // default and greatest limit of a page
+	// Approximate tells that ranks of members are so, unless a request says how they are counted.
+	Approximate bool
+	Ledger      bool
 	// FinalAll tells that the ledger's final of a board keeps all members in SQL, not the first 1,000 alone.
 	FinalAll bool
 	// Durable tells that each command is in the command topic before it is applied, so that
@@ -148,6 +150,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"warm_members": func(n *yaml.Node) error { return each(n, c.addWarm) },
 		"feeds":        func(n *yaml.Node) error { return each(n, c.addFeed) },
 		"trim":         integer(&c.Trim, 0, maxMembers),
+		"ranks":        c.readRanks,
 		"top":          integer(&c.Top, 1, rankcache.MaxTop),
 		"ledger":       boolean(&c.Ledger),
 		"final_rows":   c.readFinalRows,
@@ -247,6 +250,13 @@ func (c *Class) readFinalRows(n *yaml.Node) error {
 	c.FinalAll = true
 	all := ""
 	return oneOf(&all, "all")(n)
+}
+
+func (c *Class) readRanks(n *yaml.Node) error {
+	ranks := ""
+	err := oneOf(&ranks, "exact", "approx")(n)
+	c.Approximate = ranks == "approx"
+	return err
 }
 
 func (c *Class) addOp(n *yaml.Node) error {

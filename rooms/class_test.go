@@ -153,6 +153,7 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("ops: best"), "line 4: want"},
 		{a("ledger: true", "final_rows: 1000"), "line 5: "},
 		{a("ledger: true", "final_rows: most"), "line 5: \"most\": want one of [all]"},
+		{a("ranks: about"), "line 4: \"about\": want one of [exact approx]"},
 		{a("final_rows: all"), "line 2: class a: final_rows: want ledger: true"},
 		{entry("a", "a:{zone}", "period: none", "ledger: true", "final_rows: all"), "line 2: class a: final_rows: want periods"},
 		{a("durable: \"true\""), "line 4: \"true\": want true or false"},

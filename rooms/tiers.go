@@ -23,6 +23,7 @@ type Tiers struct {
 	kept     byStart                      // classes with a ledger
 	rolling  byStart                      // classes whose boards are sums of others
 	split    byStart                      // classes whose boards are kept as shards
+	approx   byStart                      // classes whose members' ranks are approximate by default
 }
 
 // byStart are classes by the start of their boards' ids, as [class.Class.Start] has it.
@@ -60,7 +61,7 @@ type setting struct {
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart),
-		durable: make(byStart), kept: make(byStart), rolling: make(byStart), split: make(byStart)}
+		durable: make(byStart), kept: make(byStart), rolling: make(byStart), split: make(byStart), approx: make(byStart)}
 	for _, c := range f.Classes {
 		if c.Form != rankcache.ScoreNumber {
 			t.formed.add(c)
@@ -73,6 +74,9 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 		if c.Ledger && c.Calendar().Periodic() {
 			t.kept.add(c)
+		}
+		if c.Approximate {
+			t.approx.add(c)
 		}
 		if c.Rolls() {
 			t.rolling.add(c)
@@ -165,6 +169,11 @@ func (t *Tiers) Trim(board rankcache.BoardID) int {
 // Durable reports whether the board is of a durable class: each of its runs is of one history of Redis.
 func (t *Tiers) Durable(board rankcache.BoardID) bool {
 	return t != nil && t.durable.of(board) != nil
+}
+
+// Approximate reports whether the board is of a class in which ranks of members are so by default.
+func (t *Tiers) Approximate(board rankcache.BoardID) bool {
+	return t != nil && t.approx.of(board) != nil
 }
 
 // Ended reports whether the board is of a period that has ended by the clock and of a class with a ledger, which then has its

@@ -61,6 +61,8 @@ type Config struct {
 	// Ledger answers what Origin leaves unanswered; nil: nothing does. Its answers are as old
 	// as the time in their stamp.
 	Ledger rankcache.Reader
-	Limits OriginLimits
-	Log    *slog.Logger // of faults while asking the origin; nil: they are only counted
+	// Ladders make ranks of large boards cheap for Redis where approximate ones will do; nil: all are exact.
+	Ladders Ladders
+	Limits  OriginLimits
+	Log     *slog.Logger // of faults while asking the origin; nil: they are only counted
 }

@@ -10,6 +10,7 @@
 //	minstate.go  only with min_state: has the board been through that state?
 //	flight.go    Redis for all, or for members that the hot page lacks: one flight per
 //	             query, few at once, a bounded queue
+//	ladders.go   only for approximate ranks: the board's ladder, if there is one
 //	fallback.go  ledger  while Redis is away, in the same flight
 //	trimmed.go   the scores of members without a rank, on boards that keep their best alone
 //	split.go     only boards that are kept as shards: each is read as above, and their answers

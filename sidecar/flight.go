@@ -70,7 +70,7 @@ func newFlights(redis, ledger rankcache.Reader, tiers func() *rooms.Tiers, limit
 func (f *flights) read(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
 	ask := missing(q, a)
 	if ask.Limit > 0 && q.Plain() {
-		ask.Members = nil
+		ask.Members, ask.Ladder = nil, nil
 	}
 	f.fill(q, a, f.fresh(ctx, &ask))
 	if a.Err == nil && lacks(a) {
@@ -181,6 +181,9 @@ func keyOf(op string, qs []rankcache.Query) string {
 	key := append(make([]byte, 0, 64*len(qs)), op...)
 	for i := range qs {
 		q := &qs[i]
+		if q.Ladder != nil {
+			key = fmt.Appendf(key, "\x00\x00%d\x00%d", q.Ladder.Run, q.Ladder.Seq)
+		}
 		key = fmt.Appendf(key, "\x00\x00%s\x00%d\x00%d\x00%d\x00%d\x00%t\x00%t\x00%d", q.Board, q.Order, q.Start, q.Limit, q.Around, q.Gap, q.Ranked(), q.Form)
 		if q.Range != nil {
 			least, most := q.RawRange()

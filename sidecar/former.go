@@ -46,6 +46,11 @@ type trends struct {
 // changed, zero if they can't as Redis tells that the board is closed. Until then what Redis
 // answered is kept for the next call; a local copy may be behind still. The map is the caller's.
 func (r *Reader) FormerRanks(ctx context.Context, q *rankcache.Query, now time.Time) (ranks map[string]int, until time.Time, err error) {
+	if q.Mode == rankcache.Approx { // a trend between two of those would tell little
+		exact := *q
+		exact.Mode = rankcache.Ordinal
+		q = &exact
+	}
 	return r.trends.ranks(ctx, r, q, now)
 }
 

@@ -22,6 +22,7 @@ type Reader struct {
 	hot      Hot
 	profiles Profiles
 	flights  *flights
+	ladders  *ladders // nil: all ranks are exact
 	waits    *waits
 	trimmed  trimmed
 	trends   trends
@@ -44,7 +45,11 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{tiers: cfg.Tiers, check: cfg.CheckBoard, boards: cfg.Boards, hot: cfg.Hot, profiles: cfg.Profiles, flights: flights, waits: waits}, nil
+	r := &Reader{tiers: cfg.Tiers, check: cfg.CheckBoard, boards: cfg.Boards, hot: cfg.Hot, profiles: cfg.Profiles, flights: flights, waits: waits}
+	if cfg.Ladders != nil {
+		r.ladders, err = newLadders(cfg.Ladders, cfg.Limits.Timeout, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
+	}
+	return r, err
 }
 
 // Read implements [rankcache.Reader]. It sets the queries' Form, Order and Rolling. What Redis has to answer
@@ -54,6 +59,8 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 // members that are not on the page are of a later moment, with an error of their own. Only
 // whole local boards have dense ranks, down to [rankcache.MaxDense]; for others the error is
 // [rankcache.ErrRankMode].
+//
+// Ranks of [rankcache.Approx] are from a ladder where Redis answers a single query for members alone or beside rows, and has one; exact else.
 //
 // A member without a rank, on a board that keeps only its best members in the sorted set, has its
 // score: Redis is asked for that once in 10 s.
@@ -66,7 +73,11 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 				r.readSplit(ctx, &qs[0], &as[0])
 				return
 			}
-			r.flights.read(ctx, &qs[0], &as[0])
+			if qs[0].Mode == rankcache.Approx && r.ladders != nil {
+				r.readApproximate(ctx, &qs[0], &as[0])
+			} else {
+				r.flights.read(ctx, &qs[0], &as[0])
+			}
 			r.take(qs, as)
 		}
 		if r.wantsScores(&qs[0], &as[0]) {

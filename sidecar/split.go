@@ -194,6 +194,9 @@ func (s *splitRead) ask(ctx context.Context, set func(shard int, ask *rankcache.
 	s.qs, s.asked = s.qs[:0], s.asked[:0]
 	for shard, id := range s.board.ids {
 		ask := rankcache.Query{Board: id, Room: q.Room, Order: q.Order, Around: q.Around, Gap: q.Gap, Mode: q.Mode, Percentile: q.Percentile, MaxAge: q.MaxAge, Wait: q.Wait, CopiesOnly: q.CopiesOnly}
+		if ask.Mode == rankcache.Approx { // what is summed up has to be exact
+			ask.Mode = rankcache.Ordinal
+		}
 		if set(shard, &ask) {
 			s.qs, s.asked = append(s.qs, ask), append(s.asked, shard)
 		}

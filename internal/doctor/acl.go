@@ -52,8 +52,10 @@ func (r Redis) needs(role string) []permission {
 		}
 		list = append(list, none("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
 		reads := r.Names.ReadsKey("doctor")
-		if role == "serve" { // of the fleet's hot boards; its page tells of damaged masters
-			list = append(list, read("HGET", r.Names.AppliedKey("0"), "damaged"), read("SCARD", r.Names.WantedKey("0")),
+		if role == "serve" { // approximate ranks; of the fleet's hot boards; its page tells of damaged masters
+			ladder, lease := r.Names.LadderKey(probeBoard), r.Names.LadderLeaseKey(probeBoard)
+			list = append(list, read("PTTL", ladder), read("GETRANGE", ladder, 0, 1), none("SET", ladder, "x", "XX"), none("SET", lease, "x", "XX"), read("GET", lease), read("PTTL", lease), read("EVALSHA", noScript, 2, ladder, lease),
+				read("HGET", r.Names.AppliedKey("0"), "damaged"), read("SCARD", r.Names.WantedKey("0")),
 				write("HSET", reads, "m", "x"), write("PEXPIRE", reads, 1))
 		}
 		if role == "keep" {

@@ -156,7 +156,7 @@ func (s *Sidecar) buildRooms() error {
 }
 
 func (s *Sidecar) buildReader() (err error) {
-	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Boards: OpenBoards{s.Local}, Origin: s.origin, Log: s.log}
+	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Boards: OpenBoards{s.Local}, Origin: s.origin, Ladders: s.origin, Log: s.log}
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
 		cfg.Hot = s.tracker
 		if s.kept != nil {

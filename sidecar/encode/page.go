@@ -198,7 +198,20 @@ func (s *Show) appendOwn(dst []byte, own *rankcache.Own) []byte {
 	for i := 1; s.Ranked && i <= rowOf(own); i++ {
 		ahead = ahead.Next(own.First+i, own.Neighbours[i].Score, own.Neighbours[i-1].Score, s.Form)
 	}
-	return s.appendPlace(dst, own.Standing, ahead, own.Stamp.Members)
+	dst = s.appendPlace(dst, own.Standing, ahead, own.Stamp.Members)
+	if s.Mode == rankcache.Approx && own.Rank > 0 {
+		dst = appendWithin(dst, own)
+	}
+	return dst
+}
+
+// appendWithin appends how far from the true rank that of a member may be, and the seq of the board that its ladder is of.
+func appendWithin(dst []byte, own *rankcache.Own) []byte {
+	dst = strconv.AppendInt(append(dst, `,"rank_within":`...), int64(own.Within), 10)
+	if own.Ladder == nil {
+		return dst
+	}
+	return strconv.AppendUint(append(dst, `,"ladder_seq":`...), own.Ladder.Seq, 10)
 }
 
 func (s *Show) appendNeighbours(dst []byte, own *rankcache.Own, j *Joined) []byte {

@@ -223,7 +223,7 @@ func (c *call) setArg(arg int, value string) *encode.Problem {
 func (c *call) setRankMode(text string) *encode.Problem {
 	var ok bool
 	if c.query().Mode, ok = rankcache.ParseRankMode(text); !ok {
-		return encode.BadArgument("rank_mode", fmt.Sprintf("is %.40q: want ordinal, competition or dense", text))
+		return encode.BadArgument("rank_mode", fmt.Sprintf("is %.40q: want ordinal, competition, dense or approx", text))
 	}
 	return nil
 }

@@ -179,6 +179,7 @@ type classRow struct {
 	FeedsBy    []rooms.Feed     `json:"feeds_by,omitempty"` // those of the feeds that need a group of the command
 	Trim       int              `json:"trim"`
 	Shards     int              `json:"shards,omitempty"`
+	Ranks      string           `json:"ranks,omitempty"` // approx, where those of members are so by default
 	Grace      float64          `json:"grace_s"`
 	Keep       float64          `json:"keep_s"`
 	Top        int              `json:"top"`
@@ -214,6 +215,9 @@ func (k *knownClass) row(running *classPeriod, now time.Time) classRow {
 	}
 	for _, op := range k.Ops {
 		row.Ops = append(row.Ops, op.String())
+	}
+	if k.Approximate {
+		row.Ranks = rankcache.Approx.String()
 	}
 	if k.Form.Integer() {
 		row.Score = "integer"

@@ -92,6 +92,7 @@ func (s *Server) traceOf(h *fasthttp.RequestHeader) context.Context {
 
 // read answers a question about one board.
 func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
+	s.approximate(c)
 	s.reader.Read(c.ctx, c.qs[:], c.as[:])
 	a := &c.as[0]
 	if a.Err != nil {
@@ -116,6 +117,17 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	c.out = s.appendMembers(c.out, c, a)
 	s.sendOut(ctx, c)
 	return nil
+}
+
+// approximate makes ranks of members approximate if the class says so and the request nothing else, and exact where members are listed by them.
+func (s *Server) approximate(c *call) {
+	switch q := c.query(); {
+	case len(q.Members) == 0:
+	case c.args.byRank && q.Mode == rankcache.Approx:
+		q.Mode = rankcache.Ordinal
+	case !c.args.seen[argRankMode] && !c.args.byRank && s.reader.Tiers().Approximate(q.Board):
+		q.Mode = rankcache.Approx
+	}
 }
 
 // page encodes the rows, unless their page is kept, sends the page and records the request.

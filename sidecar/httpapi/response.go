@@ -21,6 +21,7 @@ import (
 // normalise them.
 var (
 	headerAge    = []byte("Rankcache-Age-Ms")
+	headerLadder = []byte("Rankcache-Ladder-Age-Ms")
 	headerSource = []byte("Rankcache-Source")
 	headerETag   = []byte("Etag")
 	headerVary   = []byte("Vary")
@@ -149,12 +150,24 @@ func stamp(ctx *fasthttp.RequestCtx, c *call) {
 	if c.noKey {
 		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
 	}
+	if c.query().Mode == rankcache.Approx {
+		stampLadder(ctx, c)
+	}
 	if c.as[0].Incomplete {
 		ctx.Response.Header.SetCanonical(headerLacks, valuePriming)
 	}
 	if currentAt := c.as[0].CurrentAt; !currentAt.IsZero() {
 		var room [20]byte
 		ctx.Response.Header.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
+	}
+}
+
+// stampLadder adds the age of the ladder that ranks are from.
+func stampLadder(ctx *fasthttp.RequestCtx, c *call) {
+	own := c.as[0].Own
+	if i := slices.IndexFunc(own, func(o rankcache.Own) bool { return o.Ladder != nil }); i >= 0 {
+		var room [20]byte
+		ctx.Response.Header.SetCanonical(headerLadder, appendAge(room[:0], ctx.Time(), own[i].Ladder.At))
 	}
 }
 

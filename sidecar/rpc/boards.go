@@ -79,7 +79,7 @@ func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool, sh
 
 // modeOf are the modes that there are.
 var modeOf = map[v1.RankMode]rankcache.RankMode{v1.RankMode_RANK_MODE_UNSPECIFIED: rankcache.Ordinal, v1.RankMode_RANK_MODE_ORDINAL: rankcache.Ordinal,
-	v1.RankMode_RANK_MODE_COMPETITION: rankcache.Competition, v1.RankMode_RANK_MODE_DENSE: rankcache.Dense}
+	v1.RankMode_RANK_MODE_COMPETITION: rankcache.Competition, v1.RankMode_RANK_MODE_DENSE: rankcache.Dense, v1.RankMode_RANK_MODE_APPROX: rankcache.Approx}
 
 // locate returns the board of a request.
 func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profiles bool, shown *v1.Show) (found, *encode.Problem) {
@@ -87,7 +87,7 @@ func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profile
 	_, known := modeOf[shown.GetRankMode()]
 	switch {
 	case !known:
-		return found{}, encode.BadArgument("rank_mode", "want RANK_MODE_ORDINAL, RANK_MODE_COMPETITION or RANK_MODE_DENSE")
+		return found{}, encode.BadArgument("rank_mode", "want RANK_MODE_ORDINAL, RANK_MODE_COMPETITION, RANK_MODE_DENSE or RANK_MODE_APPROX")
 	case order < 0 || order > v1.Direction_DIRECTION_ASCENDING:
 		return found{}, encode.BadArgument("order", "want DIRECTION_DESCENDING or DIRECTION_ASCENDING")
 	case to.board != "" && to.class != "":
@@ -207,7 +207,7 @@ func (s services) batchStandings(ctx context.Context, r *v1.BatchStandingsReques
 	if p != nil {
 		return nil, errorOf(p)
 	}
-	f, a, err := s.members(ctx, rankcache.Query{Members: members}, r.Address, r.Order, r.Profiles, r.Show, r.Bounds)
+	f, a, err := s.members(ctx, rankcache.Query{Members: members}, r.Address, r.Order, r.Profiles, shownOf(r), r.Bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -222,6 +222,9 @@ func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address
 	f, p := s.locate(at, order, 0, profiles, shown)
 	of := f.query()
 	of.Members, of.Around, of.Range = q.Members, q.Around, q.Range
+	if shown.GetRankMode() == v1.RankMode_RANK_MODE_UNSPECIFIED && s.reader.Tiers().Approximate(of.Board) {
+		of.Mode, f.mode = rankcache.Approx, rankcache.Approx
+	}
 	if q = of; p == nil {
 		p = bound(&q, bounds)
 	}
@@ -255,7 +258,7 @@ func (s services) standings(ctx context.Context, f *found, a *rankcache.Answer) 
 	made := s.rowsOf(ctx, f, a)
 	made.tell(m)
 	for i := range a.Own {
-		rows[i] = made.row(&a.Own[i].Standing, a.Own[i].Ahead, a.Own[i].Stamp.Members)
+		rows[i] = made.own(&a.Own[i])
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}

@@ -27,6 +27,15 @@ func listOf(r *v1.BatchStandingsRequest) ([]string, *encode.Problem) {
 	return append(slices.Clone(r.Members), r.Me), nil
 }
 
+// shownOf returns what rows show: members that are listed by their ranks have exact ones.
+func shownOf(r *v1.BatchStandingsRequest) *v1.Show {
+	mode := modeOf[r.Show.GetRankMode()]
+	if r.Sort != v1.Sort_SORT_RANK || mode != rankcache.Ordinal && mode != rankcache.Approx {
+		return r.Show
+	}
+	return &v1.Show{RankMode: v1.RankMode_RANK_MODE_ORDINAL, Percentile: r.Show.GetPercentile(), Trend: r.Show.GetTrend()}
+}
+
 // places returns the members best first, as many as are wanted, and me.
 func (s services) places(ctx context.Context, f *found, a *rankcache.Answer, r *v1.BatchStandingsRequest) *v1.BatchStandingsResponse {
 	sorted := a.Places(f.mode)

@@ -86,7 +86,7 @@ func TestRowsAreThoseOfTheDataPort(t *testing.T) {
 		{"classes/gift", "&zone=eu&trend=1", &v1.Address{Class: "gift", Dimensions: map[string]string{"zone": "eu"}}},
 		{"classes/gift", "&zone=eu&trend=1&at=previous", &v1.Address{Class: "gift", Dimensions: map[string]string{"zone": "eu"}, At: "previous"}},
 	} {
-		for name, mode := range map[string]v1.RankMode{"ordinal": v1.RankMode_RANK_MODE_ORDINAL, "competition": v1.RankMode_RANK_MODE_COMPETITION, "dense": v1.RankMode_RANK_MODE_DENSE} {
+		for name, mode := range map[string]v1.RankMode{"ordinal": v1.RankMode_RANK_MODE_ORDINAL, "competition": v1.RankMode_RANK_MODE_COMPETITION, "dense": v1.RankMode_RANK_MODE_DENSE, "approx": v1.RankMode_RANK_MODE_APPROX} {
 			if name == "dense" && where.path != "boards/local" && where.path != "boards/tiny" {
 				continue
 			}

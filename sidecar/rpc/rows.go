@@ -68,6 +68,19 @@ func (m *rowMaker) row(s *rankcache.Standing, ahead rankcache.Ahead, members int
 	return row
 }
 
+// own returns the row of a member without neighbours.
+func (m *rowMaker) own(o *rankcache.Own) *v1.Row {
+	row := m.row(&o.Standing, o.Ahead, o.Stamp.Members)
+	if m.mode != rankcache.Approx || o.Rank == 0 {
+		return row
+	}
+	row.RankWithin = proto.Int64(int64(o.Within))
+	if o.Ladder != nil {
+		row.LadderSeq, row.LadderAgeMs = proto.Uint64(o.Ladder.Seq), proto.Int64(ageMs(o.Ladder.At))
+	}
+	return row
+}
+
 // rows returns a run of rows; ahead is that of the first.
 func (m *rowMaker) rows(entries []rankcache.Entry, start int, ahead rankcache.Ahead, members int, j *encode.Joined) []*v1.Row {
 	rows := make([]*v1.Row, len(entries))

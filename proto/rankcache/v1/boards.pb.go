@@ -82,7 +82,7 @@ func (Direction) EnumDescriptor() ([]byte, []int) {
 type RankMode int32
 
 const (
-	// Ordinal.
+	// Ordinal, or what the board's class has by default.
 	RankMode_RANK_MODE_UNSPECIFIED RankMode = 0
 	// 1 2 3 4: each row has its own rank.
 	RankMode_RANK_MODE_ORDINAL RankMode = 1
@@ -90,6 +90,8 @@ const (
 	RankMode_RANK_MODE_COMPETITION RankMode = 2
 	// 1 2 2 3: 1 + the distinct better scores; only of boards that are whole in memory.
 	RankMode_RANK_MODE_DENSE RankMode = 3
+	// About as ordinal, for standings: from the scores that the board had at ranks in steps of 1 %, where Redis would have to count.
+	RankMode_RANK_MODE_APPROX RankMode = 4
 )
 
 // Enum value maps for RankMode.
@@ -99,12 +101,14 @@ var (
 		1: "RANK_MODE_ORDINAL",
 		2: "RANK_MODE_COMPETITION",
 		3: "RANK_MODE_DENSE",
+		4: "RANK_MODE_APPROX",
 	}
 	RankMode_value = map[string]int32{
 		"RANK_MODE_UNSPECIFIED": 0,
 		"RANK_MODE_ORDINAL":     1,
 		"RANK_MODE_COMPETITION": 2,
 		"RANK_MODE_DENSE":       3,
+		"RANK_MODE_APPROX":      4,
 	}
 )
 
@@ -493,7 +497,13 @@ type Row struct {
 	// the page has a trend_error.
 	PreviousRank *int64 `protobuf:"varint,6,opt,name=previous_rank,json=previousRank,proto3,oneof" json:"previous_rank,omitempty"`
 	// With SORT_RANK, the 1-based place among the members. Not set: the member is not on the board.
-	Place         *int64 `protobuf:"varint,7,opt,name=place,proto3,oneof" json:"place,omitempty"`
+	Place *int64 `protobuf:"varint,7,opt,name=place,proto3,oneof" json:"place,omitempty"`
+	// With RANK_MODE_APPROX, how far from the true rank this one may be, if the board has not changed since ladder_seq.
+	RankWithin *int64 `protobuf:"varint,8,opt,name=rank_within,json=rankWithin,proto3,oneof" json:"rank_within,omitempty"`
+	// The seq of the board when it had the scores that the rank is from. Not set: the rank is exact.
+	LadderSeq *uint64 `protobuf:"varint,9,opt,name=ladder_seq,json=ladderSeq,proto3,oneof" json:"ladder_seq,omitempty"`
+	// How long ago that was.
+	LadderAgeMs   *int64 `protobuf:"varint,10,opt,name=ladder_age_ms,json=ladderAgeMs,proto3,oneof" json:"ladder_age_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -573,6 +583,27 @@ func (x *Row) GetPreviousRank() int64 {
 func (x *Row) GetPlace() int64 {
 	if x != nil && x.Place != nil {
 		return *x.Place
+	}
+	return 0
+}
+
+func (x *Row) GetRankWithin() int64 {
+	if x != nil && x.RankWithin != nil {
+		return *x.RankWithin
+	}
+	return 0
+}
+
+func (x *Row) GetLadderSeq() uint64 {
+	if x != nil && x.LadderSeq != nil {
+		return *x.LadderSeq
+	}
+	return 0
+}
+
+func (x *Row) GetLadderAgeMs() int64 {
+	if x != nil && x.LadderAgeMs != nil {
+		return *x.LadderAgeMs
 	}
 	return 0
 }
@@ -2233,7 +2264,7 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
 	"\x03end\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\tR\x05state\"\xa4\x02\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\"\xc8\x03\n" +
 	"\x03Row\x12\x17\n" +
 	"\x04rank\x18\x01 \x01(\x03H\x00R\x04rank\x88\x01\x01\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x19\n" +
@@ -2243,14 +2274,23 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"percentile\x18\x05 \x01(\x01H\x03R\n" +
 	"percentile\x88\x01\x01\x12(\n" +
 	"\rprevious_rank\x18\x06 \x01(\x03H\x04R\fpreviousRank\x88\x01\x01\x12\x19\n" +
-	"\x05place\x18\a \x01(\x03H\x05R\x05place\x88\x01\x01B\a\n" +
+	"\x05place\x18\a \x01(\x03H\x05R\x05place\x88\x01\x01\x12$\n" +
+	"\vrank_within\x18\b \x01(\x03H\x06R\n" +
+	"rankWithin\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"ladder_seq\x18\t \x01(\x04H\aR\tladderSeq\x88\x01\x01\x12'\n" +
+	"\rladder_age_ms\x18\n" +
+	" \x01(\x03H\bR\vladderAgeMs\x88\x01\x01B\a\n" +
 	"\x05_rankB\b\n" +
 	"\x06_scoreB\n" +
 	"\n" +
 	"\b_profileB\r\n" +
 	"\v_percentileB\x10\n" +
 	"\x0e_previous_rankB\b\n" +
-	"\x06_place\"\xf5\x04\n" +
+	"\x06_placeB\x0e\n" +
+	"\f_rank_withinB\r\n" +
+	"\v_ladder_seqB\x10\n" +
+	"\x0e_ladder_age_ms\"\xf5\x04\n" +
 	"\x04Page\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x10\n" +
@@ -2380,12 +2420,13 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\tDirection\x12\x19\n" +
 	"\x15DIRECTION_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14DIRECTION_DESCENDING\x10\x01\x12\x17\n" +
-	"\x13DIRECTION_ASCENDING\x10\x02*l\n" +
+	"\x13DIRECTION_ASCENDING\x10\x02*\x82\x01\n" +
 	"\bRankMode\x12\x19\n" +
 	"\x15RANK_MODE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11RANK_MODE_ORDINAL\x10\x01\x12\x19\n" +
 	"\x15RANK_MODE_COMPETITION\x10\x02\x12\x13\n" +
-	"\x0fRANK_MODE_DENSE\x10\x03*+\n" +
+	"\x0fRANK_MODE_DENSE\x10\x03\x12\x14\n" +
+	"\x10RANK_MODE_APPROX\x10\x04*+\n" +
 	"\x04Sort\x12\x14\n" +
 	"\x10SORT_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tSORT_RANK\x10\x012\xf3\x03\n" +
