@@ -11,7 +11,9 @@ import (
 // TestPlaces compares where members with a score stand, or would stand, with a walk through all rows: equal scores, ids
 // with the same first bytes and without them, and members that are on the board.
 func TestPlaces(t *testing.T) {
-	id := func(n int) string { return [...]string{"member-000", "other", "", "member-0000000000"}[n%4] + fmt.Sprint(n/4) }
+	id := func(n int) string {
+		return [...]string{"member-000", "other", "", "member-0000000000"}[n%4] + fmt.Sprint(n/4)
+	}
 	b := New("b")
 	var es []rankcache.Entry
 	for i := range 600 {

@@ -69,7 +69,9 @@ func Era(info string, err error) (string, error) {
 func lowestSlot(ctx context.Context, cluster *redis.ClusterClient, node *redis.Client) (lowest int, err error) {
 	if fixed := cluster.Options().ClusterSlots; fixed != nil {
 		ranges, err := fixed(ctx)
-		at := slices.IndexFunc(ranges, func(s redis.ClusterSlot) bool { return s.Nodes[0].Addr == cmp.Or(node.NodeAddress(), node.Options().Addr) })
+		at := slices.IndexFunc(ranges, func(s redis.ClusterSlot) bool {
+			return s.Nodes[0].Addr == cmp.Or(node.NodeAddress(), node.Options().Addr)
+		})
 		if err != nil || at < 0 {
 			return -1, err
 		}
