@@ -85,7 +85,7 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-role": "ok: master", "redis-acl": `ok: user "default" may use every command that serve, write, poll, controller, ledger`, "kafka-deletion": "ok: the user may delete topic",
 		"boards": "ok: 1 boards are super-hot", "redis-eviction": "ok: noeviction", "redis-clock": "ok: agrees", "kafka": "ok: 1 brokers", "kafka-topics": "ok: each of 1",
 		"kafka-retention": "ok: no retention limit", "kafka-replicas": "ok: one broker", "kafka-clock": "ok", "ports": "ok", "open-files": "warn: 4000004096 for --rpc",
-		"hot-source": "ok: by 50 reads/s of this sidecar (--hot-promote-rate), or by the verdict of rankcache poll; without one, what many pods read rarely is not noticed",
+		"hot-source": "ok: by 50 reads/s of this sidecar (--hot-promote-rate), or by the verdict of rankcache keep or poll; without one, what many pods read rarely is not noticed",
 	} {
 		expect(t, found, check, want)
 	}

@@ -108,7 +108,7 @@ func (r Redis) HotKeys() Check {
 		case err == nil || err == redis.Nil:
 			return okf("Redis has HOTKEYS")
 		case strings.Contains(text, "unknown"):
-			return warnf("this Redis has no HOTKEYS (new in 8.6): boards get hot by each sidecar's own counters only, and what many pods read rarely is not noticed; set --hot-source none")
+			return warnf("this Redis has no HOTKEYS (new in 8.6): boards get hot by each sidecar's own counters only, and what many pods read rarely is not noticed; run rankcache keep, or set --hot-source none")
 		}
 		return warnf("HOTKEYS fails, so boards get hot by each sidecar's own counters only: %s", explain(err))
 	}}

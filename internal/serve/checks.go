@@ -294,7 +294,7 @@ func (t *targets) hotSource(r doctor.Redis) *doctor.Check {
 
 // ownReads tells what a fleet without a source of hot keys does not notice.
 func (t *targets) ownReads(context.Context) doctor.Verdict {
-	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("no source of hot keys here: a board gets hot by %g reads/s of this sidecar (--hot-promote-rate), or by the verdict of rankcache poll; "+
+	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("no source of hot keys here: a board gets hot by %g reads/s of this sidecar (--hot-promote-rate), or by the verdict of rankcache keep or poll; "+
 		"without one, what many pods read rarely is not noticed: name such boards hot in the rooms file", cmp.Or(t.hot.PromoteRate, hotkey.DefaultPromoteRate))}
 }
 
