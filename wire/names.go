@@ -164,6 +164,10 @@ func (n Names) StatesKey(instance string) string {
 	return fill(n.States, "<instance>", instance) + statesValue
 }
 
+// HiddenListKey returns the key of the hash of the members that are hidden on all boards of a class, to the serial of
+// what hid them: a board is born with it.
+func (n Names) HiddenListKey(class string) string { return n.Rooms + ":hidden:" + class }
+
 // KeeperKey returns the key of the lease of the keeper that works for an instance.
 func (n Names) KeeperKey(instance string) string {
 	return fill(n.States, "<instance>", instance) + keeperLease

@@ -48,16 +48,25 @@ func (w *foreignCommand) move() (*Command, error) {
 // resolveMove returns the rules of a board, of a class or of none (nil), for a command to hide or restore a member. It is
 // never late or early: a closed board refuses it.
 func resolveMove(c *Command, board class.Board, kind *rooms.Class) (r rules, late *Refusal, err error) {
-	switch {
-	case kind == nil:
+	if kind == nil {
 		return r, nil, nil
-	case kind.Trim > 0:
-		return r, nil, &Refusal{"hide", fmt.Errorf("boards of class %s keep their best %d members only: nobody is hidden there", kind.Name(), kind.Trim)}
-	case len(kind.RolledBy) > 0:
-		return r, nil, &Refusal{"hide", fmt.Errorf("boards of class %s are summed up by %s, which would lack what is hidden: hide the member there", kind.Name(), kind.RolledBy[0])}
+	}
+	if err := mayHide(kind); err != nil {
+		return r, nil, err
 	}
 	c.Form = kind.Form
 	return rulesOf(board, kind), nil, nil
+}
+
+// mayHide returns why nobody can be hidden on boards of a class, or nil.
+func mayHide(kind *rooms.Class) error {
+	switch {
+	case kind.Trim > 0:
+		return &Refusal{"hide", fmt.Errorf("boards of class %s keep their best %d members only: nobody is hidden there", kind.Name(), kind.Trim)}
+	case len(kind.RolledBy) > 0:
+		return &Refusal{"hide", fmt.Errorf("boards of class %s are summed up by %s, which would lack what is hidden: hide the member there", kind.Name(), kind.RolledBy[0])}
+	}
+	return nil
 }
 
 var errHideLedger = &Refusal{"hide", errors.New("the ledger keeps the board's changes, and does not know of hidden members yet")}
@@ -77,62 +86,78 @@ func (p *processor) audit(j *job) {
 	p.log.Info(done, "board", j.Board, "member", j.Member, "reason", j.Reason, "serial", uint64(j.Number), "seq", j.Update.Seq)
 }
 
+// moveRequest is the body of a hide or restore.
+type moveRequest struct {
+	Board  string            `json:"board"`
+	Class  string            `json:"class"`
+	Dims   map[string]string `json:"dims"`
+	All    bool              `json:"all"` // boards of the class
+	Room   string            `json:"room"`
+	Member string            `json:"member"`
+	Reason string            `json:"reason"`
+	Serial uint64            `json:"serial"`
+	At     int64             `json:"at"`
+}
+
+// command returns the command with a serial.
+func (r *moveRequest) command(op wire.Op, serial uint64) []byte {
+	text, _ := json.Marshal(&rawCommand{Board: r.Board, Class: r.Class, Dims: r.Dims, Room: r.Room, Member: r.Member, // strings and numbers
+		Reason: r.Reason, Op: op.String(), Order: wire.HideOrder(serial, r.Member), At: r.At})
+	return text
+}
+
 // postMove answers POST /v1/members:hide or :restore.
 func (p *poster) postMove(op wire.Op) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), p.time)
-		defer cancel()
 		body, ok := readJSON(rw, r, MaxCommandLen)
 		if !ok {
 			return
 		}
-		command, err := p.moveOf(ctx, op, body)
+		answer, err := p.doMove(r.Context(), op, body)
 		if err != nil {
 			problemOf(err).Write(rw)
 			return
 		}
-		done := p.doAll(ctx, []json.RawMessage{command})[0]
-		if done.err != nil {
-			problemOf(done.err).Write(rw)
-			return
-		}
 		rw.Header().Set("Content-Type", "application/json")
-		_, _ = rw.Write(append(appendAnswer(nil, &done), '\n')) // the caller may have gone
+		_, _ = rw.Write(append(answer, '\n')) // the caller may have gone
 	}
 }
 
-// moveOf returns the command of a body, with a serial above that which stands, if it names none.
-func (p *poster) moveOf(ctx context.Context, op wire.Op, body []byte) ([]byte, error) {
-	var ask struct {
-		Board  string            `json:"board"`
-		Class  string            `json:"class"`
-		Dims   map[string]string `json:"dims"`
-		Room   string            `json:"room"`
-		Member string            `json:"member"`
-		Reason string            `json:"reason"`
-		Serial uint64            `json:"serial"`
-		At     int64             `json:"at"`
-	}
+func (p *poster) doMove(ctx context.Context, op wire.Op, body []byte) ([]byte, error) {
+	var ask moveRequest
 	if err := wire.DecodeStrict(body, &ask); err != nil {
 		return nil, badJSON(err)
 	}
+	if ask.All {
+		return p.moveAll(ctx, op, &ask)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.time)
+	defer cancel()
+	if ask.Serial == 0 {
+		if err := p.choose(ctx, op, &ask); err != nil {
+			return nil, err
+		}
+	}
+	done := p.doAll(ctx, []json.RawMessage{ask.command(op, ask.Serial)})[0]
+	if done.err != nil {
+		return nil, done.err
+	}
+	return appendAnswer(nil, &done), nil
+}
+
+// choose gives the request a serial above that which stands.
+func (p *poster) choose(ctx context.Context, op wire.Op, ask *moveRequest) error {
 	now := p.applier.now()
-	command := func(serial uint64) []byte {
-		text, _ := json.Marshal(&rawCommand{Board: ask.Board, Class: ask.Class, Dims: ask.Dims, Room: ask.Room, Member: ask.Member, // strings and numbers
-			Reason: ask.Reason, Op: op.String(), Order: wire.HideOrder(serial, ask.Member), At: ask.At})
-		return text
-	}
-	if ask.Serial != 0 {
-		return command(ask.Serial), nil
-	}
 	first := wire.NewSerial(now)
-	j, err := p.accept(command(first), now.UnixMilli(), now)
+	j, err := p.accept(ask.command(op, first), now.UnixMilli(), now)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var stands uint64
-	err = p.retry(ctx, "redis", func() (err error) { stands, err = p.applier.serialOf(ctx, j.Board, j.Member); return err })
-	return command(max(first, stands+1)), err
+	return p.retry(ctx, "redis", func() error {
+		stands, err := p.applier.serialOf(ctx, j.Board, j.Member)
+		ask.Serial = max(first, stands+1)
+		return err
+	})
 }
 
 // serialOf returns the serial of the command that stands for a member; 0: it was never hidden there.

@@ -38,9 +38,12 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	if err := a.prepareRolling(ctx, b, &r); err != nil {
 		return err
 	}
+	hidden, err := a.hiddenOf(ctx, &r) // after the index: see hideAll
+	if err != nil {
+		return err
+	}
 	first := ""
 	if r.rolls() {
-		var err error
 		if first, err = a.wholeness(ctx, b, r.kind); err != nil {
 			return err
 		}
@@ -56,10 +59,10 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		}
 		eras, begins = judged.list, judged.begins()
 	}
-	reply, err := a.runPrepare(ctx, b, &r, run, eras, first, begins)
+	reply, err := a.runPrepare(ctx, b, &r, run, eras, first, begins, hidden)
 	if err == nil && reply == "b" {
 		if err = a.mayBegin(ctx, b, judged); err == nil {
-			reply, err = a.runPrepare(ctx, b, &r, run, eras, first, beginAny)
+			reply, err = a.runPrepare(ctx, b, &r, run, eras, first, beginAny, hidden)
 		}
 	}
 	if err != nil {
@@ -85,11 +88,11 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	return nil // "m": apply.lua returns it too
 }
 
-func (a *adopter) runPrepare(ctx context.Context, b rankcache.BoardID, r *rules, run, eras, first, begins string) (string, error) {
+func (a *adopter) runPrepare(ctx context.Context, b rankcache.BoardID, r *rules, run, eras, first, begins string, hidden []any) (string, error) {
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
 	keys := append(a.allKeys(b, r), a.names.CompanionKey(b, wire.Hidden))
-	reply, err := prepareScript.Run(ctx, a.client, keys, now.UnixMilli(), newRun(now), a.keepOf(r),
-		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras, first, begins).Text()
+	args := []any{now.UnixMilli(), newRun(now), a.keepOf(r), int64(orderLife / time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras, first, begins}
+	reply, err := prepareScript.Run(ctx, a.client, keys, append(args, hidden...)...).Text()
 	if err == nil && reply == "" {
 		err = badReply(reply)
 	}

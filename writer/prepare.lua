@@ -8,8 +8,9 @@
 -- again ("" for none: then a board that is not there stays so), n, and of a new board
 -- with a period its end and when it expires, in ms (0: no period), and the eras of all masters
 -- if the board is durable, else "". Such a board has a run of its own in each era in which it changes. What the
--- field '' of the other hashes of a new board is. Last, whether the board may begin:
--- "" always, "there" if it has a meta, "none" only if that is of this era. Else it answers "b".
+-- field '' of the other hashes of a new board is. Whether the board may begin:
+-- "" always, "there" if it has a meta, "none" only if that is of this era. Else it answers "b". Last, pairs: a member that
+-- all boards of the class hide, and the serial of what hid it.
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
 -- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
 -- apply.lua does, and "s"; "i" and a member with an infinite score, which has commands wait until it has another;
@@ -80,6 +81,13 @@ for set = 0, 1 do
     if begins or not meta or call('HEXISTS', key, '') == 0 then
       table.insert(missing, key)
     end
+  end
+end
+for i = 13, not meta and #ARGV or 0, 2 do -- nobody sees the board before
+  if call('HSETNX', hidden, ARGV[i], ARGV[i + 1] .. ' ' .. (call('ZSCORE', KEYS[1], ARGV[i]) or '-')) == 1 then
+    call('HSET', hidden, '', '')
+    card = card - call('ZREM', KEYS[1], ARGV[i])
+    members = card
   end
 end
 if not meta and call('HEXISTS', hidden, '') == 1 then

@@ -106,6 +106,7 @@ func (h *fixture) everyRoute(s *child) []asked {
 		{h.writer, "scores", "POST", "/v1/scores", order(""), 200},
 		{h.writer, "scores", "POST", "/v1/members:restore", fmt.Sprintf(`{"board":%q,"member":"m1","reason":"a test"}`, h.small), 200},
 		{h.writer, "scores", "POST", "/v1/members:hide", fmt.Sprintf(`{"board":%q,"member":"m1"}`, h.small), 400},
+		{h.writer, "scores", "POST", "/v1/members:hide", `{"class":"nobody","all":true,"member":"m1","reason":"a test"}`, 422},
 		{h.writer, "scores", "GET", "/v1/status", "", 200},
 		{h.writer, "scores", "POST", "/v1/scores", order(`,"op":"steal"`), 400},
 		{h.writer, "scores", "POST", "/v1/scores", `{`, 400},

@@ -17,6 +17,8 @@ import (
 const (
 	// adminCall bounds one request to the admin port.
 	adminCall = 10 * time.Second
+	// writerCall bounds one request to the writer's port, which may change all boards of a class.
+	writerCall = 70 * time.Second
 	// maxAnswer is more than the admin port answers, in bytes.
 	maxAnswer = 16 << 20
 )
@@ -66,7 +68,11 @@ func (c *AdminClient) Ask(ctx context.Context, method, path string, body []byte)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, adminCall)
+	limit := adminCall
+	if c.writer {
+		limit = writerCall
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	base, client := addr.Client()
 	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))

@@ -75,7 +75,8 @@ func (r Redis) needs(role string) []permission {
 			write("HSET", orders, "1", "x"), none("UNLINK", orders), none("PEXPIREAT", board, 1), none("PERSIST", orders), none("SET", adopter, "x", "XX"),
 			none("PEXPIRE", adopter, 1), none("DEL", adopter), none("HDEL", r.Names.Readopt, nobody), read("ZRANGE", r.Names.Ends, 0, 0), none("ZADD", r.Names.Ends, "XX", 1, nobody),
 			read("ZRANGEBYSCORE", r.Names.RoomEnds, 0, 1), none("ZADD", r.Names.RoomEnds, "XX", 1, nobody), none("ZREM", r.Names.RoomEnds, nobody),
-			write("SADD", r.Names.RoomKey("0"), "b"), none("SREM", r.Names.RoomKey("0"), nobody)}
+			write("SADD", r.Names.RoomKey("0"), "b"), none("SREM", r.Names.RoomKey("0"), nobody),
+			read("ZRANGE", r.Names.Ends, 0, 0), read("HGETALL", r.Names.HiddenListKey("c")), write("HSET", r.Names.HiddenListKey("c"), "m", 1), none("HDEL", r.Names.HiddenListKey("c"), nobody)}
 		for _, c := range wire.Companions() {
 			key := r.Names.CompanionKey(probeBoard, c)
 			list = append(list, read("HGET", key, "m"), write("HSET", key, "m", 1), none("HDEL", key, "m"), write("HINCRBY", key, "m", 1))

@@ -29,6 +29,7 @@ type move struct {
 	Board  string            `json:"board,omitempty"`
 	Class  string            `json:"class,omitempty"`
 	Dims   map[string]string `json:"dims,omitempty"`
+	All    bool              `json:"all,omitempty"`
 	Member string            `json:"member"`
 	Reason string            `json:"reason"`
 }
@@ -40,6 +41,10 @@ type moved struct {
 	Score  *float64 `json:"score"`
 	Hidden bool     `json:"hidden"`
 	State  string   `json:"state"`
+	// Of all boards of a class:
+	Class   string `json:"class"`
+	Boards  int    `json:"boards"`
+	Refused []struct{ Board, Code, Detail string }
 }
 
 func newMoveCommand(op wire.Op) *cobra.Command {
@@ -49,8 +54,10 @@ func newMoveCommand(op wire.Op) *cobra.Command {
 		Short: "Take a member out of sight on a board, while its points go on counting",
 		Long: `Take a member out of sight on a board. From the next update on it is on no page and in
 nobody's rank, on all sidecars. Its points go on counting, so that it returns with them. The
-writer logs who was hidden, and why. A member that is not on the board can be hidden ahead.`,
+writer logs who was hidden, and why. A member that is not on the board can be hidden ahead. With --all it is hidden on all boards of the class,
+also on those of periods to come.`,
 		Example: `  rankcache members hide --board 1_2_3 --member 1000123 --reason "bot, ticket 4711"
+  rankcache members hide --class gift-day --all --member 1000123 --reason "bot, ticket 4711"
   rankcache members hide --class gift-day --dim zone=7 --member 1000123 --reason "bot" --scores writer:8973 --write-token-file /run/secrets/write`,
 		Args: cli.NoArgs,
 	}
@@ -62,6 +69,7 @@ writer logs who was hidden, and why. A member that is not on the board can be hi
 	flags.StringVar(&ask.Board, "board", "", "`id` of the board")
 	flags.StringVar(&ask.Class, "class", "", "`name` of the board's class, instead of --board: its board of now")
 	flags.StringToStringVar(&ask.Dims, "dim", nil, "dimensions of the board of the class, as `name=value`")
+	flags.BoolVar(&ask.All, "all", false, "on all boards of the class, of now and to come")
 	flags.StringVar(&ask.Member, "member", "", "`id` of the member")
 	flags.StringVar(&ask.Reason, "reason", "", "why: `text` of up to 200 bytes, for the writer's log")
 	c.RegisterWriter(cmd)
@@ -69,6 +77,8 @@ writer logs who was hidden, and why. A member that is not on the board can be hi
 		switch {
 		case (ask.Board == "") == (ask.Class == ""):
 			return cli.Usagef("want --board or --class")
+		case ask.All && (ask.Class == "" || len(ask.Dims) > 0):
+			return cli.Usagef("--all: want --class, without --dim")
 		case ask.Member == "" || ask.Reason == "":
 			return cli.Usagef("want --member and --reason")
 		}
@@ -79,6 +89,9 @@ writer logs who was hidden, and why. A member that is not on the board can be hi
 }
 
 func printMoved(to io.Writer, m *moved) error {
+	if m.Class != "" {
+		return printMovedAll(to, m)
+	}
 	is := "is on the board"
 	if m.Hidden {
 		is = "is hidden"
@@ -88,5 +101,17 @@ func printMoved(to io.Writer, m *moved) error {
 		score = fmt.Sprint("score ", *m.Score)
 	}
 	_, err := fmt.Fprintf(to, "board %s: member %s %s, with %s; state %s\n", m.Board, m.Member, is, score, m.State)
+	return err
+}
+
+func printMovedAll(to io.Writer, m *moved) error {
+	is := "is restored"
+	if m.Hidden {
+		is = "is hidden"
+	}
+	_, err := fmt.Fprintf(to, "class %s: member %s %s on %d boards, and on those to come\n", m.Class, m.Member, is, m.Boards)
+	for _, r := range m.Refused {
+		_, err = fmt.Fprintf(to, "not on %s: %s: %s\n", r.Board, r.Code, r.Detail)
+	}
 	return err
 }
