@@ -167,6 +167,11 @@ func (p *priming) metaOfNext(t *testing.T) (m wire.Meta) {
 func TestPriming(t *testing.T) {
 	p := newPriming(t)
 	p.make(t, p.sources[0].ID, wire.LifeClosed, map[string]float64{"a": 3.5, "b": 2})
+	m, _, err := metaOf(p.redis.Get(t.Context(), p.opts.Names.MetaKey(p.sources[0].ID)))
+	must(t, err)
+	m.HasHidden = true
+	must(t, p.redis.Set(t.Context(), p.opts.Names.MetaKey(p.sources[0].ID), wire.AppendMeta(nil, &m), 0).Err())
+	must(t, p.redis.HSet(t.Context(), p.opts.Names.CompanionKey(p.sources[0].ID, wire.Hidden), "", "", "c", "7 4.25", "d", "8 -", "b", "9").Err())
 	waits := func(want string) {
 		t.Helper()
 		if got := p.look(t); !strings.Contains(got, want) || want == "" && got != "" {
@@ -174,7 +179,7 @@ func TestPriming(t *testing.T) {
 		}
 	}
 	waits("") // primes of one day: the other one has no board, as nobody has changed it
-	want := map[string]float64{"a": 3, "b": 2}
+	want := map[string]float64{"a": 3, "b": 2, "c": 4}
 	const markers = 2
 	if got := p.records(t, markers+len(want)); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -184,8 +189,8 @@ func TestPriming(t *testing.T) {
 	}
 
 	p.apply(t, wire.Whole, map[string]float64{"a": 3})
-	waits("has 1 primes, want 2")
-	if got := p.records(t, markers+len(want)+1); !maps.Equal(got, want) { // b's again
+	waits("has 1 primes, want 3")
+	if got := p.records(t, markers+len(want)+2); !maps.Equal(got, want) { // those of b and c again
 		t.Errorf("got %v, want %v", got, want)
 	}
 	p.apply(t, wire.Whole, want)

@@ -91,9 +91,27 @@ func (p *primer) add(ctx context.Context, sums map[string]float64, from *source,
 			break
 		}
 	}
+	if err := p.addHidden(ctx, sums, from, of, part, parts); err != nil {
+		return err
+	}
 	meta, _, err := metaOf(p.opts.Redis.Get(ctx, p.opts.Names.MetaKey(from.board)))
 	if err == nil && (meta.State != from.meta.State || sum != from.meta.Sum) {
 		err = errChanged
+	}
+	return err
+}
+
+// addHidden adds those of hidden members, which go on counting.
+func (p *primer) addHidden(ctx context.Context, sums map[string]float64, from *source, of *rooms.Class, part, parts int) error {
+	if !from.meta.HasHidden {
+		return nil
+	}
+	hidden, err := p.opts.Redis.HGetAll(ctx, p.opts.Names.CompanionKey(from.board, wire.Hidden)).Result()
+	for member, value := range hidden {
+		v, raw, ok := wire.ParseHidden(value)
+		if ok && v.Hidden && !v.Bare && wire.OrderBucket(member, uint16(parts)) == part { // #nosec G115 -- a small number
+			sums[member] += counted(raw, of)
+		}
 	}
 	return err
 }

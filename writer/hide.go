@@ -60,11 +60,8 @@ func resolveMove(c *Command, board class.Board, kind *rooms.Class) (r rules, lat
 
 // mayHide returns why nobody can be hidden on boards of a class, or nil.
 func mayHide(kind *rooms.Class) error {
-	switch {
-	case kind.Trim > 0:
+	if kind.Trim > 0 {
 		return &Refusal{"hide", fmt.Errorf("boards of class %s keep their best %d members only: nobody is hidden there", kind.Name(), kind.Trim)}
-	case len(kind.RolledBy) > 0:
-		return &Refusal{"hide", fmt.Errorf("boards of class %s are summed up by %s, which would lack what is hidden: hide the member there", kind.Name(), kind.RolledBy[0])}
 	}
 	return nil
 }

@@ -77,8 +77,6 @@ func TestHideIsRefused(t *testing.T) {
 	file, err := rooms.Parse([]byte(`
 classes:
   - {name: best, board: "best:{zone}", period: none, ops: [incr], trim: 5}
-  - {name: day, board: "day:{zone}:{period}", period: day, ops: [incr], keep: 96h}
-  - {name: days, board: "days:{zone}:{period}", rolling: {of: day, last: 3}}
   - {name: money, board: "money:{zone}", period: none, ledger: true}`))
 	must(t, err)
 	h := quiet(t, func(o *Options) { o.Tiers = tiers{file: file} })
@@ -91,7 +89,6 @@ classes:
 		`{"board":"b","member":"a","reason":"x","why":1}`:                               "bad_argument",
 		`{"board":"b","member":"a","reason":"x","serial":9007199254740992}`:             "bad_argument",
 		`{"board":"best:7","member":"a","reason":"x"}`:                                  "hide",
-		`{"board":"day:7:20261122","member":"a","reason":"x"}`:                          "hide",
 		`{"board":"money:7","member":"a","reason":"x"}`:                                 "hide",
 		`{"class":"nobody","member":"a","reason":"x"}`:                                  "unknown_class",
 	} {

@@ -145,6 +145,9 @@ func (w *rollingWorld) prime(t *testing.T, kind *rooms.Class, p class.Period, di
 		for _, row := range rows {
 			sums[row.Member.(string)] += row.Score
 		}
+		for member, raw := range w.hiddenOn(t, from.ID) {
+			sums[member] += raw
+		}
 	}
 	members := slices.Collect(maps.Keys(sums))
 	if dies {
@@ -172,6 +175,32 @@ func (w *rollingWorld) prime(t *testing.T, kind *rooms.Class, p class.Period, di
 			t.Errorf("%v, want it refused", again)
 		}
 	}
+}
+
+// hiddenOn returns the hidden members of a board and their scores.
+func (w *rollingWorld) hiddenOn(t *testing.T, b rankcache.BoardID) map[string]float64 {
+	t.Helper()
+	all := make(map[string]float64)
+	for member, value := range w.client.HGetAll(t.Context(), w.opts.Names.CompanionKey(b, wire.Hidden)).Val() {
+		if v, raw, _ := wire.ParseHidden(value); v.Hidden && !v.Bare {
+			all[member] = raw
+		}
+	}
+	return all
+}
+
+// hide hides or restores a member on today's board or on a rolling one of now.
+func (w *rollingWorld) hide(t *testing.T) {
+	t.Helper()
+	b := w.dayOf(t, w.now)
+	if rand.IntN(2) == 0 {
+		var err error
+		b, err = w.rolls[rand.IntN(len(w.rolls))].At(nil, w.now)
+		must(t, err)
+	}
+	w.n++
+	member, op := fmt.Sprint("m", rand.IntN(5)), []string{"hide", "restore"}[rand.IntN(2)]
+	w.take(t, fmt.Sprintf(`{"order":%q,"board":%q,"member":%q,"op":%q,"reason":"test","at":%d}`, wire.HideOrder(uint64(w.n), member), b.ID, member, op, w.now.UnixMilli()))
 }
 
 // want returns what a board should have.
@@ -207,6 +236,12 @@ func (w *rollingWorld) check(t *testing.T) (incomplete int) {
 		for _, row := range rows {
 			got[row.Member.(string)] = row.Score
 			sum = (sum + wire.Hash(row.Member.(string), row.Score)) & wire.SumMask
+		}
+		for member, raw := range w.hiddenOn(t, b.ID) {
+			if _, seen := got[member]; seen {
+				t.Errorf("%s is hidden on %s, and seen", member, b.ID)
+			}
+			got[member] = raw
 		}
 		equal(t, string(b.ID), got, w.want(t, kind, b.Period))
 		equal(t, "sum of "+string(b.ID), meta.Sum, sum)
@@ -244,6 +279,9 @@ func TestRollingBoardsEqualTheSumOfTheirDays(t *testing.T) {
 			at := w.now
 			if step == 0 && yesterday.Start.Compare(started) >= 0 && rand.IntN(2) == 0 {
 				at = yesterday.End.Add(-time.Second) // late, within the grace
+			}
+			if rand.IntN(3) == 0 {
+				w.hide(t)
 			}
 			if step < gifts {
 				repeat := w.gift(t, at, rand.IntN(4) == 0)
