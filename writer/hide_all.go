@@ -55,7 +55,7 @@ func (p *poster) moveAll(ctx context.Context, op wire.Op, ask *moveRequest) ([]b
 	}
 	p.log.Info("members of a class: "+op.String(), "class", ask.Class, "member", ask.Member, "reason", ask.Reason, "serial", ask.Serial)
 	var boards []rankcache.BoardID
-	if err := p.retry(ctx, "redis", func() (err error) { boards, err = p.applier.boardsOf(ctx, kind); return err }); err != nil {
+	if err := p.retry(ctx, "redis", func() (err error) { boards, err = p.applier.boardsOf(ctx, kind, ask.Member); return err }); err != nil {
 		return nil, unavailable(err)
 	}
 	answer := movedAll{Class: ask.Class, Member: ask.Member, Serial: ask.Serial, Hidden: op == wire.OpHide}
@@ -127,11 +127,12 @@ func (a *adopter) hiddenOf(ctx context.Context, r *rules) (pairs []any, err erro
 	return pairs, err
 }
 
-// boardsOf returns the boards of a class that are not closed.
-func (a *adopter) boardsOf(ctx context.Context, kind *rooms.Class) (boards []rankcache.BoardID, err error) {
+// boardsOf returns the boards of a class that are not closed, of split ones the member's shards.
+func (a *adopter) boardsOf(ctx context.Context, kind *rooms.Class, member string) (boards []rankcache.BoardID, err error) {
 	all, err := a.client.ZRange(ctx, a.names.Ends, 0, -1).Result()
 	for _, id := range all {
-		if _, ok := kind.Parse(rankcache.BoardID(id)); ok {
+		b, ok := kind.Parse(rankcache.BoardID(id))
+		if _, its := b.For(member); ok && its {
 			boards = append(boards, rankcache.BoardID(id))
 		}
 	}

@@ -23,7 +23,8 @@ func hiding(t *testing.T) (h *fixture, boardOf func(zone string) *fixture) {
 	file, err := rooms.Parse(fmt.Appendf(nil, `
 classes:
   - {name: day, board: "%s:{zone}:{period}", period: day, ops: [incr], keep: 96h, durable: false}
-  - {name: ever, board: "%sx:{zone}", period: none, ops: [incr]}`, prefix, prefix))
+  - {name: split, board: "%ss:{zone}:{period}", period: day, ops: [incr], shards: 3}
+  - {name: ever, board: "%sx:{zone}", period: none, ops: [incr]}`, prefix, prefix, prefix))
 	must(t, err)
 	h = quiet(t, func(o *Options) { o.Tiers, o.Names.Rooms = tiers{file: file}, "rooms:"+testkit.Name(t) })
 	return h, func(zone string) *fixture {
@@ -132,5 +133,21 @@ func TestNoBornBoardEscapesAHide(t *testing.T) {
 			equal(t, string(of.board)+" after "+op, len(of.scores(t)), round%2)
 			of.checkSum(t)
 		}
+	}
+}
+
+// Of a split board the shard that has the member hides it, and no other refuses.
+func TestHideOnSplitBoards(t *testing.T) {
+	h, _ := hiding(t)
+	incr := func(order, member string) Outcome {
+		return h.do1(t, fmt.Sprintf(`{"order":%q,"class":"split","dims":{"zone":"7"},"member":%q,"op":"incr","delta":1,"at":%d}`, order, member, h.at))
+	}
+	for i := range 9 {
+		incr(fmt.Sprint("o", i), fmt.Sprint("m", i))
+	}
+	status, text := h.move(t, "hide", `{"class":"split","all":true,"member":"m4","reason":"bot"}`)
+	equal(t, "answer", []any{status, strings.Contains(text, `"boards":1}`)}, []any{200, true})
+	for i := range 9 {
+		equal(t, fmt.Sprint("m", i), incr(fmt.Sprint("p", i), fmt.Sprint("m", i)).Update.Veil.Hidden, i == 4)
 	}
 }
