@@ -21,6 +21,7 @@ import (
 //
 //	read.go           the command, the rounds, one measurement
 //	read_servers.go   starting and filling the servers
+//	read_rivals.go    nginx and Varnish
 //	read_question.go  requests, and whether the first reply is right
 //	read_report.go    the rows; medians, ratios, JSON and table
 //	target*.go        the servers that are programs of ours
@@ -84,7 +85,7 @@ the limit of requests/s.
 Our own rows run with GOMAXPROCS=2, Go's own choice in a container that is limited
 to one core. Updates are applied to the board in the same process, as replay does it
 but without Kafka and decoding. Needs Linux and h2load (Debian's package nghttp2-client);
-redis-server and nginx are looked for in PATH, and what is missing is listed.`,
+redis-server, valkey-server, nginx and varnishd are looked for in PATH, and what is missing is listed.`,
 		Example: `  rankcache-lab bench read
   rankcache-lab bench read -o json > read.json
   rankcache-lab bench read --only 'top50 super-hot|fixed' --rounds 3`,

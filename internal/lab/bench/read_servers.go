@@ -1,11 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http/httputil"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -69,12 +71,20 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 	fmt.Fprintln(s.bench.progress, "starting", name)
 	switch name {
 	case "redis":
-		return s.startRedis()
+		return s.startRedis(name, "")
+	case "valkey":
+		program := cmp.Or(os.Getenv("VALKEY_SERVER"), "valkey-server")
+		if _, err := exec.LookPath(program); err != nil {
+			return nil, fmt.Errorf("valkey-server: %w: put it in PATH, or its path in VALKEY_SERVER", servers.ErrNotInstalled)
+		}
+		return s.startRedis(name, program)
+	case "nginx proxy_cache", "varnish":
+		return s.startCache(name)
 	case "nginx":
 		if err := s.write("/top50", "rankcache", top50Path); err != nil {
 			return nil, err
 		}
-		return startNginx(s.ctx, s.dir, s.folder("static"), s.bench.progress)
+		return s.startNginx()
 	case "fixed":
 		return s.startFixed(name, "fixed", errors.Join(
 			s.write("/top50", "rankcache", top50Path),
@@ -111,10 +121,10 @@ func (s *benchServers) startOverRedis(name, kind string, args ...string) (*bench
 	return s.startTarget(name, kind, append(args, "--target-redis", redis.tcp)...)
 }
 
-// startRedis starts a redis-server that holds the board, twice.
-func (s *benchServers) startRedis() (*benchServer, error) {
-	socket := s.socket("redis")
-	server, err := servers.StartRedis(s.ctx, servers.RedisOptions{Args: []string{"--unixsocket", socket}})
+// startRedis starts a redis-server, or another program, that holds the board, twice.
+func (s *benchServers) startRedis(name, program string) (*benchServer, error) {
+	socket := s.socket(name)
+	server, err := servers.StartRedis(s.ctx, servers.RedisOptions{Program: program, Args: []string{"--unixsocket", socket}})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,6 +33,7 @@ type writeBench struct {
 	posts                     http.Handler
 	topic                     *writeTopic
 	orders                    int // order ids given so far
+	bare                      atomic.Int64
 }
 
 // writeRow is the stable JSON of one kind of class: medians over the rounds.
@@ -58,6 +60,7 @@ classes:
   - {name: plain, board: "plain_{x}", period: none}
   - {name: ties, board: "ties_{x}", period: none, ties: first}
   - {name: ties-guards, board: "guarded_{x}", period: none, ties: first, guard: {changes: 60/1m, members: 1000000, action: observe}}
+  - {name: gain, board: "gain_{x}", period: none, ops: [incr], guard: {gain: 1000000000000000/1h, action: refuse}}
   - {name: trim, board: "trim_{x}", period: none, ops: [incr], trim: 10000}
   - {name: durable, board: "durable_{x}", period: none, ops: [incr], durable: true}
   - {name: ordered, board: "ordered_{x}", period: none, durable: true}
@@ -70,6 +73,8 @@ classes:
   - {name: feeds3, board: "feeds_{x}", period: none, ops: [incr], feeds: [fed-one, fed-two]}
   - {name: fed-one, board: "fedone_{x}", period: none}
   - {name: fed-two, board: "fedtwo_{x}", period: none}
+  - {name: groups, board: "groups_{x}", period: none, ops: [incr], feeds: [{class: guilds, by: guild}]}
+  - {name: guilds, board: "guilds_{x}", period: none}
   - {name: rolling, board: "roll_{x}_{period}", period: year, ops: [incr], keep: 26352h}
   - {name: years, board: "years_{x}_{period}", rolling: {of: rolling, last: 2}}
 `
@@ -79,17 +84,20 @@ type writeKind struct {
 	name, of string              // of: the row that its ratios are to
 	boards   []rankcache.BoardID // that are changed by way of the topic; nil: it is posted
 	turns    bool                // each command changes one of them
+	bare     bool                // ZINCRBY in pipelines, without a writer
 }
 
 // writeKinds are the rows. topic-three shows what three boards cost without feeds, singles what a call of the script with one command.
 var writeKinds = []writeKind{
-	{name: "plain", of: "plain"}, {name: "ties", of: "plain"}, {name: "ties-guards", of: "plain"}, {name: "trim", of: "plain"},
+	{name: "zincrby", of: "zincrby", bare: true}, {name: "plain", of: "zincrby"},
+	{name: "ties", of: "plain"}, {name: "ties-guards", of: "plain"}, {name: "gain", of: "plain"}, {name: "trim", of: "plain"},
 	{name: "durable", of: "plain"}, {name: "ordered", of: "plain"},
 	{name: "topic", of: "topic", boards: []rankcache.BoardID{"topic_1"}},
 	{name: "topic-durable", of: "topic", boards: []rankcache.BoardID{"topicdurable_1"}},
 	{name: "topic-ordered", of: "topic", boards: []rankcache.BoardID{"topicordered_1"}},
 	{name: "topic-three", of: "topic", boards: []rankcache.BoardID{"three_1", "three_2", "three_3"}},
 	{name: "feeds3", of: "topic", boards: []rankcache.BoardID{"feeds_1", "fedone_1", "fedtwo_1"}},
+	{name: "groups", of: "topic", boards: []rankcache.BoardID{"groups_1", "guilds_1"}},
 	{name: "rolling", of: "topic", boards: []rankcache.BoardID{yearOf("roll", 0), yearOf("years", 0), yearOf("years", 1)}},
 	{name: "singles", of: "singles", boards: singleBoards("singles"), turns: true}, {name: "singles-durable", of: "singles", boards: singleBoards("singlesdurable"), turns: true},
 }
@@ -122,12 +130,13 @@ func newBenchWriteCommand() *cobra.Command {
 		Use:   "write",
 		Short: "Measure what a command costs Redis and the writer, for each kind of class",
 		Long: `Post increments in batches of 100 to a writer in this process, eight posts at a time, in
-turns to a board of each kind of class: plain, with ties, with ties and guards, one that
+turns to a board of each kind of class: plain, which is compared with ZINCRBY in pipelines of as
+many by as many clients, with ties, with ties and guards, with a limit on gain, one that
 keeps the best 10,000 members, a durable one of increments, whose commands are also in
 the command topic and read there (durable), and one whose posts wait for that (ordered).
 Then by way of the command topic: to a plain board (topic), to a durable one of either
 kind, to three plain boards in turns, three commands for one (topic+three), and to one
-that feeds two others (feeds3), or that a rolling class sums up (rolling), which are compared with the first; and to 1,000 boards in
+that feeds two others (feeds3), or one of 500 groups, or that a rolling class sums up (rolling), which are compared with the first; and to 1,000 boards in
 turns (singles), plain and durable, so that a call of the script has one command.
 Updates are not published. Needs a redis-server in PATH; the broker is kfake, in a process
 of its own.`,
@@ -227,10 +236,13 @@ func (b *writeBench) startWriter(ctx context.Context, kafka string) (stop func()
 	}, nil
 }
 
+// benchGroups is how many groups commands name.
+const benchGroups = 500
+
 // makeCommands returns n commands, each of another member than the one before; of topic-three
 // each for three boards.
 func (b *writeBench) makeCommands(kind *writeKind, n int) (commands [][]byte) {
-	boards := 1
+	boards, by := 1, ""
 	if kind.name == "topic-three" {
 		boards = 3
 	}
@@ -239,8 +251,11 @@ func (b *writeBench) makeCommands(kind *writeKind, n int) (commands [][]byte) {
 			if kind.turns {
 				x = i % len(kind.boards)
 			}
-			commands = append(commands, fmt.Appendf(nil, `{"order":"order-%09d","class":%q,"dims":{"x":"%d"},"member":%q,"op":"incr","delta":%d}`,
-				b.orders, kind.name, x+1, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
+			if kind.name == "groups" {
+				by = fmt.Sprintf(`"by":{"guild":"g%d"},`, b.orders%benchGroups)
+			}
+			commands = append(commands, fmt.Appendf(nil, `{"order":"order-%09d","class":%q,"dims":{"x":"%d"},%s"member":%q,"op":"incr","delta":%d}`,
+				b.orders, kind.name, x+1, by, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
 		}
 		b.orders++
 	}
@@ -250,6 +265,9 @@ func (b *writeBench) makeCommands(kind *writeKind, n int) (commands [][]byte) {
 // change applies n commands, rounded up to whole posts.
 func (b *writeBench) change(ctx context.Context, kind *writeKind, n int) error {
 	n = (n + writeBatch - 1) / writeBatch * writeBatch
+	if kind.bare {
+		return b.inTurns(n/writeBatch, func(int) error { return b.zincrby(ctx) })
+	}
 	commands := b.makeCommands(kind, n)
 	if kind.boards != nil {
 		return b.topic.send(ctx, commands, n, kind)
@@ -258,18 +276,29 @@ func (b *writeBench) change(ctx context.Context, kind *writeKind, n int) error {
 	for batch := range slices.Chunk(commands, writeBatch) {
 		bodies = append(bodies, slices.Concat([]byte(`{"commands":[`), bytes.Join(batch, []byte(",")), []byte("]}")))
 	}
-	return b.send(bodies)
+	return b.inTurns(len(bodies), func(i int) error { return b.post(bodies[i]) })
 }
 
-// send posts the bodies, several at the same time. The error is that a command was not
-// applied.
-func (b *writeBench) send(bodies [][]byte) error {
+// zincrby increments members of a sorted set in one pipeline.
+func (b *writeBench) zincrby(ctx context.Context) error {
+	first := int(b.bare.Add(writeBatch))
+	_, err := b.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range writeBatch {
+			p.ZIncrBy(ctx, "zincrby", float64(1+(first+i)*104_729%1_000_000), benchMember((first+i)*7919%b.members))
+		}
+		return nil
+	})
+	return err
+}
+
+// inTurns does n things, several at the same time. The error is that of one of them.
+func (b *writeBench) inTurns(n int, do func(i int) error) error {
 	errs := make([]error, writePosters)
 	var posters sync.WaitGroup
 	for p := range writePosters {
 		posters.Go(func() {
-			for i := p; i < len(bodies) && errs[p] == nil; i += writePosters {
-				errs[p] = b.post(bodies[i])
+			for i := p; i < n && errs[p] == nil; i += writePosters {
+				errs[p] = do(i)
 			}
 		})
 	}

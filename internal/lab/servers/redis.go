@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 
 // RedisOptions configures how a redis-server is started. The zero value is a server on a free loopback port that writes nothing to disk.
 type RedisOptions struct {
+	Program string   // what is started; empty: the redis-server in PATH
 	Dir     string   // its folder, kept at Close; empty: a temporary one
 	Port    int      // 0: a free one
 	Cluster bool     // a node of a cluster
@@ -27,7 +29,7 @@ type Redis struct {
 // StartRedis starts the redis-server found in PATH and returns once it answers PING. ctx bounds the start, at most half a minute, not the server's life. The
 // error wraps ErrNotInstalled when there is no redis-server, and ends in the server's output when it did not come up.
 func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
-	bin, err := exec.LookPath("redis-server")
+	bin, err := exec.LookPath(cmp.Or(o.Program, "redis-server"))
 	if err != nil {
 		return nil, fmt.Errorf("redis-server: %w: install it (Debian's package redis-server) or put it in PATH", ErrNotInstalled)
 	}
