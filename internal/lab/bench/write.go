@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ import (
 // writeBench is one run of rankcache-lab bench write.
 type writeBench struct {
 	members, commands, rounds int
+	only                      string
 	progress                  io.Writer
 	redis                     *redis.Client
 	posts                     http.Handler
@@ -147,6 +149,7 @@ of its own.`,
 	flags.IntVar(&b.members, "members", 57_000, "members of each board")
 	flags.IntVar(&b.commands, "commands", 20_000, "commands of a round, for each row")
 	flags.IntVar(&b.rounds, "rounds", 15, "rounds of all rows in turns")
+	flags.StringVar(&b.only, "only", "", "measure rows whose name matches this regular `expression`, and those that their ratios are to")
 	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
@@ -159,9 +162,32 @@ of its own.`,
 	return cmd
 }
 
+// kinds are the rows that are wanted, and those that their ratios are to.
+func (b *writeBench) kinds() (kinds []writeKind, err error) {
+	only, err := regexp.Compile(b.only)
+	if err != nil {
+		return nil, cli.Usagef("--only: %w", err)
+	}
+	needed := make(map[string]bool)
+	for _, k := range writeKinds {
+		if only.MatchString(k.name) {
+			needed[k.name], needed[k.of] = true, true
+		}
+	}
+	kinds = slices.DeleteFunc(slices.Clone(writeKinds), func(k writeKind) bool { return !needed[k.name] })
+	if len(kinds) == 0 {
+		return nil, cli.Usagef("--only %q leaves no row", b.only)
+	}
+	return kinds, nil
+}
+
 func (b *writeBench) run(ctx context.Context) (*writeReport, error) {
 	if b.members < 1 || b.commands < writeBatch || b.rounds < 1 {
 		return nil, cli.Usagef("want --members and --rounds of 1 or more, and --commands of %d or more", writeBatch)
+	}
+	kinds, err := b.kinds()
+	if err != nil {
+		return nil, err
 	}
 	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
 	if err != nil {
@@ -180,25 +206,25 @@ func (b *writeBench) run(ctx context.Context) (*writeReport, error) {
 		return nil, err
 	}
 	defer stop()
-	rows := make([]writeRounds, len(writeKinds))
+	rows := make([]writeRounds, len(kinds))
 	fmt.Fprintf(b.progress, "filling boards of %d rows with %d members\n", len(rows), b.members)
-	for i := range writeKinds {
-		if err := b.change(ctx, &writeKinds[i], b.members); err != nil {
+	for i := range kinds {
+		if err := b.change(ctx, &kinds[i], b.members); err != nil {
 			return nil, err
 		}
 	}
 	for round := range b.rounds {
-		for i := range writeKinds {
-			i = (i + round) % len(writeKinds) // each is first at times
-			if err := b.round(ctx, &writeKinds[i], &rows[i]); err != nil {
+		for i := range kinds {
+			i = (i + round) % len(kinds) // each is first at times
+			if err := b.round(ctx, &kinds[i], &rows[i]); err != nil {
 				return nil, err
 			}
 		}
 		fmt.Fprintf(b.progress, "round %d of %d\n", round+1, b.rounds)
 	}
 	report := &writeReport{Members: b.members, Rounds: b.rounds}
-	for i, kind := range writeKinds {
-		of := slices.IndexFunc(writeKinds, func(k writeKind) bool { return k.name == kind.of })
+	for i, kind := range kinds {
+		of := slices.IndexFunc(kinds, func(k writeKind) bool { return k.name == kind.of })
 		report.Rows = append(report.Rows, rows[i].row(&kind, &rows[of]))
 	}
 	return report, nil
