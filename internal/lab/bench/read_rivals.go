@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -146,7 +147,7 @@ func awaitProgram(ctx context.Context, master int, path string, t load.Target) (
 	for {
 		q := get(path)
 		_, _, err := load.Ask(t, &q)
-		workers := childrenOf(master)
+		workers := slices.DeleteFunc(childrenOf(master), isCacheLoader)
 		if err == nil && len(workers) > 0 {
 			return append(workers, master), nil
 		}
@@ -156,6 +157,12 @@ func awaitProgram(ctx context.Context, master int, path string, t load.Target) (
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// isCacheLoader reports whether a process is one of nginx's that ends after a minute.
+func isCacheLoader(pid int) bool {
+	title, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.Contains(string(title), "cache loader")
 }
 
 func endProgram(cmd *exec.Cmd) error {
