@@ -23,6 +23,7 @@ type Answer struct {
 
 	Start   int
 	Entries []Entry
+	Data    *Data // what those of the entries have beside their scores, perhaps of further members; nil: nothing
 	Ahead   Ahead // of the first row, if it was asked for
 	Matches int   // all rows within Range, if it was asked for
 	Own     []Own // of the query's members, in their order
@@ -42,6 +43,7 @@ type Own struct {
 	// member's, its own among them. They are read-only.
 	First      int
 	Neighbours []Entry
+	Data       *Data // as that of an answer, of the member and the neighbours
 	// Ahead is that of the first of the Neighbours, without them that of the member, if it
 	// was asked for.
 	Ahead Ahead
@@ -112,6 +114,7 @@ func (a *Answer) Find(q *Query, rows []Entry, first int) {
 		if at := rowOf(rows, own.Member); at < 0 && !whole || at >= 0 && !own.take(q, rows, first, at, whole) {
 			own.Err = ErrNotKept
 		}
+		own.Data = a.Data
 	}
 }
 

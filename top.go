@@ -68,13 +68,15 @@ type Top struct {
 	Primed bool
 	// PublishedAt is when this top was made, by the clock of this process.
 	PublishedAt time.Time
+	// Data is what members have beside their scores; nil: nothing.
+	Data *Data
 
 	kept Kept
 }
 
 // TopOf returns the first rows of a board as they were answered.
 func TopOf(board BoardID, a *Answer) *Top {
-	return &Top{Board: board, Entries: a.Entries, State: a.State, Members: a.Members, Life: a.Life, Primed: a.Primed, PublishedAt: a.At}
+	return &Top{Board: board, Entries: a.Entries, State: a.State, Members: a.Members, Life: a.Life, Primed: a.Primed, PublishedAt: a.At, Data: a.Data}
 }
 
 // Covers reports whether a head of so many rows, of a board of so many members, has all the
@@ -110,7 +112,7 @@ func (t *Top) Answer(q *Query, a *Answer, currentAt time.Time) {
 		return
 	}
 	a.Begin(q, SourceHot, Stamp{State: t.State, Members: t.Members, Life: t.Life, Primed: t.Primed, At: t.PublishedAt}, currentAt)
-	a.Entries, a.Kept = t.Entries[from:to:to], &t.kept
+	a.Entries, a.Data, a.Kept = t.Entries[from:to:to], t.Data, &t.kept
 	if q.Range != nil {
 		a.Start, a.Matches, a.Kept = first+q.Start, matches, nil
 	}

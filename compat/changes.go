@@ -77,6 +77,7 @@ type command struct {
 	Score  *float64          `json:"score,omitempty"`
 	Order  string            `json:"order"`
 	At     int64             `json:"at,omitempty"`
+	Data   *string           `json:"data,omitempty"`
 }
 
 // post sends a body to the next handler as if the caller had posted it to a path, and returns

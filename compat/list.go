@@ -71,6 +71,7 @@ type row struct {
 	Rank   int             `json:"rank"`
 	Member string          `json:"member_id"`
 	Score  uint64          `json:"score"`
+	Data   string          `json:"data,omitempty"`
 	Info   json.RawMessage `json:"info,omitempty"`
 	Before *int            `json:"previous_rank,omitempty"` // 0: it was not on that board
 }
@@ -256,6 +257,7 @@ func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.Boar
 		if err != nil {
 			return 0, err
 		}
+		mine.Data = a.Own[0].Data.Of(mine.Member)
 		to.Mine = &mine
 	}
 	if r.Total {
@@ -276,6 +278,7 @@ func rowsOf(a *rankcache.Answer) ([]row, error) {
 		if rows[i], err = rowOf(e.Member, a.Form.Shown(e.Score), a.Start+i+1); err != nil {
 			return nil, err
 		}
+		rows[i].Data = a.Data.Of(e.Member)
 	}
 	return rows, nil
 }

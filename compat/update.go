@@ -9,6 +9,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/httpserve"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -126,6 +127,9 @@ func (h *Changes) decode(body []byte, fill func(*updateRequest, *updateRow, *com
 		if err := checkOrder(c.Order); err != nil {
 			return nil, nil, err
 		}
+		if err := row.readData(kind, &c); err != nil {
+			return nil, nil, err
+		}
 		if err := fill(req, row, &c); err != nil {
 			return nil, nil, err
 		}
@@ -157,9 +161,23 @@ func (r *updateRequest) check() error {
 			return badField("member_id", "%.60q is listed twice: one request changes a member once", row.Member)
 		}
 		seen[row.Member] = true
-		if hasText(row.Data) {
-			return unsupported("data", "text of a member is not kept: nick and avatar are profiles")
-		}
+	}
+	return nil
+}
+
+// readData sets the command's data. An empty text, which callers send that know of none, leaves what the member has.
+func (r *updateRow) readData(kind *rooms.Class, c *command) error {
+	switch {
+	case !hasText(r.Data):
+		return nil
+	case !kind.Data:
+		return unsupported("data", "text of a member is kept by classes with data: true; nick and avatar are profiles")
+	}
+	if err := wire.DecodeStrict(r.Data, &c.Data); err != nil {
+		return badField("data", "%w", err)
+	}
+	if err := rankcache.CheckData(*c.Data); err != nil {
+		return badField("data", "%w", err)
 	}
 	return nil
 }

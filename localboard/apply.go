@@ -131,13 +131,15 @@ func (s *writerState) applyStrict(u *wire.Update, tag uint32) outcome {
 	}
 	before := s.score(m)
 	score := scoreAfter(before, u)
-	sum := s.sumAfter(m, before, score)
+	data := s.dataTo(m.id(), u.Data, score)
+	sum := s.sumAfter(m, before, score, data)
 	if sum != u.Sum {
 		return refuted
 	}
 	s.seqs.add(u.Seq)
 	m.seq, s.sum = u.Seq, sum
 	s.storeScore(m, before, score)
+	s.storeData(m.id(), data)
 	s.ring.add(sum)
 	return applied
 }
@@ -149,7 +151,7 @@ func (s *writerState) applyTo(m member, u *wire.Update) outcome {
 		return stale
 	}
 	m.seq = max(m.seq, u.Seq)
-	s.setScore(m, before, score)
+	s.set(m, before, score, u.Data)
 	return applied
 }
 
@@ -195,10 +197,12 @@ func (s *writerState) score(m member) float64 {
 	return m.published()
 }
 
-// setScore changes a member's score and keeps the sum. before is its present score.
-func (s *writerState) setScore(m member, before, score float64) {
-	s.sum = s.sumAfter(m, before, score)
+// set changes a member's score and data, and keeps the sum. before is its present score.
+func (s *writerState) set(m member, before, score float64, after string) {
+	data := s.dataTo(m.id(), after, score)
+	s.sum = s.sumAfter(m, before, score, data)
 	s.storeScore(m, before, score)
+	s.storeData(m.id(), data)
 }
 
 // storeScore changes a member's score. Once there is an index, readers may use the
@@ -217,7 +221,7 @@ func (s *writerState) storeScore(m member, before, score float64) {
 }
 
 func (s *writerState) checkEntry(e *rankcache.Entry) error {
-	if !s.members.fits(e.Member) {
+	if member, _ := rankcache.SplitData(e.Member); !s.members.fits(member) {
 		return fmt.Errorf("member %.40q has %d bytes, want at most %d", e.Member, len(e.Member), maxMember)
 	}
 	if isAbsent(e.Score) {
@@ -240,7 +244,7 @@ func (s *writerState) load(seq uint64, pieces [][]rankcache.Entry) {
 	}
 	for h, r := range s.members.all {
 		if !keep.has(h) {
-			s.setAsOf(seq, s.members.of(h, r), absent)
+			s.setAsOf(seq, s.members.of(h, r), absent, "")
 		}
 	}
 	s.seqs.acceptTo(seq)
@@ -252,25 +256,26 @@ func (s *writerState) load(seq uint64, pieces [][]rankcache.Entry) {
 func (s *writerState) loadPiece(seq uint64, es []rankcache.Entry) []uint32 {
 	listed := make([]uint32, 0, len(es))
 	for i := range es {
-		if m := s.findOrAdd(es[i].Member); m.record != nil {
+		id, data := rankcache.SplitData(es[i].Member)
+		if m := s.findOrAdd(id); m.record != nil {
 			listed = append(listed, m.handle)
-			s.setAsOf(seq, m, es[i].Score+0)
+			s.setAsOf(seq, m, es[i].Score+0, data)
 		}
 	}
 	return listed
 }
 
 // setAsOf gives a member the state that it had at seq, unless it has a later one,
-// and reports whether that changed its score.
-func (s *writerState) setAsOf(seq uint64, m member, score float64) (changed bool) {
+// and reports whether that changed it.
+func (s *writerState) setAsOf(seq uint64, m member, score float64, data string) (changed bool) {
 	if m.seq > seq {
 		return false
 	}
 	m.seq = seq
 	before := s.score(m)
-	if before == score || isAbsent(before) && isAbsent(score) {
+	if (before == score || isAbsent(before) && isAbsent(score)) && (s.data == nil && data == "" || s.data.Of(m.id()) == data) {
 		return false
 	}
-	s.setScore(m, before, score)
+	s.set(m, before, score, data)
 	return true
 }

@@ -81,8 +81,8 @@ func (b *Board) Apply(us []wire.Update) rankcache.ApplyResult {
 // Load replaces the board's state by a snapshot of the origin that was read after
 // the origin had reached seq. A member whose own seq is higher keeps its state,
 // also if that is removed; every other member takes the snapshot's state, or is
-// removed if the snapshot lacks it. All updates up to seq then count as seen. The
-// snapshot may come in pieces; they are not retained.
+// removed if the snapshot lacks it. All updates up to seq then count as seen. Members with data are given as
+// [rankcache.JoinData] joins them. The snapshot may come in pieces; they are not retained.
 //
 // The error wraps ErrOldSnapshot or names an entry that no board can hold; the
 // board is then unchanged.
@@ -193,7 +193,7 @@ func (b *Board) publish() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.view.Load()
-	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.state == b.state() && old.life == b.life {
+	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.state == b.state() && old.life == b.life && old.data == b.data {
 		return false
 	}
 	next, changes := b.buildView(old), b.changes
@@ -224,6 +224,6 @@ func (b *Board) buildView(old *view) *view {
 		b.updateIndex()
 		v.ranking = b.index.freeze()
 	}
-	v.members, v.state, v.life, v.since = b.members, b.state(), b.life, time.Now()
+	v.members, v.state, v.life, v.data, v.since = b.members, b.state(), b.life, b.data, time.Now()
 	return v
 }

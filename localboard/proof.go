@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -20,6 +21,8 @@ type proof struct {
 	// it carries.
 	strict bool
 	ring   sumRing
+	// data is what members have beside their scores, unpublished changes included.
+	data *rankcache.Data
 }
 
 const (
@@ -28,7 +31,7 @@ const (
 	sumPiece = 1024
 )
 
-// share returns a member's share of the sum, 0 if it is not on the board.
+// share returns a member's share of the sum, 0 if it is not on the board. id has its data, as [rankcache.JoinData] joins it.
 func share(id string, score float64) uint64 {
 	if isAbsent(score) {
 		return 0
@@ -36,13 +39,30 @@ func share(id string, score float64) uint64 {
 	return wire.Hash(id, score)
 }
 
-// sumAfter returns the sum after a member's score changes.
-func (p *proof) sumAfter(m member, before, score float64) uint64 {
+// sumAfter returns the sum after a member's score changes, and its data.
+func (p *proof) sumAfter(m member, before, score float64, data dataChange) uint64 {
 	if m.handle >= p.summedTo {
 		return p.sum
 	}
 	id := m.id()
-	return (p.sum - share(id, before) + share(id, score)) & wire.SumMask
+	return (p.sum - share(rankcache.JoinData(id, data.before), before) + share(rankcache.JoinData(id, data.after), score)) & wire.SumMask
+}
+
+// dataChange is what a member has beside its score before and after a change; "": nothing.
+type dataChange struct{ before, after string }
+
+// dataTo returns the change of a member's data to that which it has after its score has become another.
+func (p *proof) dataTo(id, after string, score float64) dataChange {
+	if isAbsent(score) {
+		after = ""
+	}
+	return dataChange{p.data.Of(id), after}
+}
+
+func (p *proof) storeData(id string, c dataChange) {
+	if c.before != c.after {
+		p.data = p.data.With(id, c.after)
+	}
 }
 
 // sumMore adds up the next n members. It returns true once all are in the sum.
@@ -56,7 +76,8 @@ func (p *proof) sumMore(m *members, scoreOf func(member) float64, n int) (done b
 			next = h
 			return false
 		}
-		p.sum = (p.sum + share(r.id(), scoreOf(m.of(h, r)))) & wire.SumMask
+		id := r.id()
+		p.sum = (p.sum + share(rankcache.JoinData(id, p.data.Of(id)), scoreOf(m.of(h, r)))) & wire.SumMask
 		return true
 	})
 	p.summedTo = next

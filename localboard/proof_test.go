@@ -2,6 +2,7 @@ package localboard
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -16,18 +17,18 @@ type history struct {
 	rng    *rand.Rand
 	state  rankcache.State
 	scores map[string]float64
+	data   map[string]string // of some members: only those with an odd last digit ever have any
 }
 
 func newHistory(seed uint64) *history {
-	return &history{rng: rand.New(rand.NewPCG(seed, 1)), state: rankcache.State{Run: 7, HasSum: true}, scores: map[string]float64{}}
+	return &history{rng: rand.New(rand.NewPCG(seed, 1)), state: rankcache.State{Run: 7, HasSum: true}, scores: map[string]float64{}, data: map[string]string{}}
 }
 
 func (h *history) clone() *history {
 	c := newHistory(h.rng.Uint64())
 	c.state = h.state
-	for m, s := range h.scores {
-		c.scores[m] = s
-	}
+	maps.Copy(c.scores, h.scores)
+	maps.Copy(c.data, h.data)
 	return c
 }
 
@@ -39,17 +40,25 @@ func (h *history) next(members int) wire.Update {
 		u.Op = wire.OpDelete
 	}
 	if there {
-		h.state.Sum -= wire.Hash(member, old)
+		h.state.Sum -= wire.Hash(h.text(member), old)
+	}
+	switch odd := member[len(member)-1]%2 == 1; {
+	case u.Op == wire.OpDelete || odd && h.rng.IntN(4) == 0:
+		delete(h.data, member)
+	case odd && h.rng.IntN(2) == 0:
+		h.data[member] = fmt.Sprint("car ", h.rng.IntN(9))
 	}
 	if delete(h.scores, member); u.Op != wire.OpDelete {
-		h.scores[member] = u.Score
-		h.state.Sum += wire.Hash(member, u.Score)
+		h.scores[member], u.Data = u.Score, h.data[member]
+		h.state.Sum += wire.Hash(h.text(member), u.Score)
 	}
 	h.state.Sum &= wire.SumMask
 	h.state.Seq++
 	u.Run, u.Seq, u.Sum, u.HasSum, u.Members = h.state.Run, h.state.Seq, h.state.Sum, true, len(h.scores)
 	return u
 }
+
+func (h *history) text(member string) string { return rankcache.JoinData(member, h.data[member]) }
 
 func (h *history) some(n, members int) []wire.Update {
 	us := make([]wire.Update, n)
@@ -115,6 +124,34 @@ func TestSumSurvivesACompaction(t *testing.T) {
 		if top := topOf(b); top.State != h.state {
 			t.Fatalf("top shows %v, want %v", top.State, h.state)
 		}
+		h.checkData(t, b)
+	}
+}
+
+// checkData compares the data that the published board shows, in its rows, its members and its snapshot.
+func (h *history) checkData(t *testing.T, b *Board) {
+	t.Helper()
+	a := ask(b, rankcache.Query{Limit: 1 << 30, Members: []string{"user-00001", "user-00002"}})
+	for _, e := range a.Entries {
+		if a.Data.Of(e.Member) != h.data[e.Member] {
+			t.Fatalf("%s has %q, want %q", e.Member, a.Data.Of(e.Member), h.data[e.Member])
+		}
+	}
+	for _, own := range a.Own {
+		if own.Data.Of(own.Member) != h.data[own.Member] {
+			t.Fatalf("%s has %q, want %q", own.Member, own.Data.Of(own.Member), h.data[own.Member])
+		}
+	}
+	if a.Data.Len() != len(h.data) {
+		t.Fatalf("%d members have data, want %d", a.Data.Len(), len(h.data))
+	}
+	_, pieces := b.Snapshot()
+	for piece := range pieces {
+		for _, e := range piece {
+			if m, _ := rankcache.SplitData(e.Member); e.Member != h.text(m) {
+				t.Fatalf("snapshot has %q, want %q", e.Member, h.text(m))
+			}
+		}
 	}
 }
 
@@ -125,16 +162,33 @@ func TestLoadKeepsTheSum(t *testing.T) {
 	var entries []rankcache.Entry
 	h.some(1000, 900)
 	for m, s := range h.scores {
-		entries = append(entries, rankcache.Entry{Member: m, Score: s})
+		entries = append(entries, rankcache.Entry{Member: h.text(m), Score: s})
 	}
 	if err := b.Load(h.state.Seq, entries); err != nil || b.Sum() != h.state.Sum || !b.Prove(h.state) {
 		t.Errorf("%v: got %x, want %x", err, b.Sum(), h.state.Sum)
 	}
+	b.Publish()
+	h.checkData(t, b)
+	for _, m := range []string{"user-00001", "user-00003"} { // the same state with other data is published, too
+		h.data[m] = "repaired"
+	}
+	entries = entries[:0]
+	for m, s := range h.scores {
+		entries = append(entries, rankcache.Entry{Member: h.text(m), Score: s})
+	}
+	b.Relax()
+	if err := b.Load(h.state.Seq, entries); err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(h.data, func(m, _ string) bool { _, on := h.scores[m]; return !on })
+	b.Publish()
+	h.checkData(t, b)
 }
 
 func TestUpdateOfAnotherHistoryIsRefuted(t *testing.T) {
 	for name, wrong := range map[string]func(lost, true1 wire.Update) wire.Update{
 		"lost write":      func(lost, _ wire.Update) wire.Update { return lost },
+		"other data":      func(_, u wire.Update) wire.Update { u.Data += "x"; return u },
 		"another score":   func(_, u wire.Update) wire.Update { u.Score++; return u },
 		"another member":  func(_, u wire.Update) wire.Update { u.Member = "somebody"; return u },
 		"without a sum":   func(_, u wire.Update) wire.Update { u.HasSum = false; return u },

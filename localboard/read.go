@@ -33,6 +33,16 @@ func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) 
 	return score, m.seq, true
 }
 
+// Data returns what the member has beside its score, "" if nothing, unpublished changes included, and the seq as Score does.
+func (b *Board) Data(member string) (data string, memberSeq uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.members.find(member); m.record != nil {
+		return b.data.Of(member), m.seq
+	}
+	return "", b.forgottenSeq
+}
+
 // State returns the state that the board has, unpublished changes included. The sum
 // is known while Apply is strict.
 func (b *Board) State() rankcache.State {
@@ -140,7 +150,8 @@ func (b *Board) standings(rows []rankcache.Own, q *rankcache.Query) *view {
 
 // Snapshot returns the whole board as last published, best first and in pieces,
 // with the moment that it is of. One goroutine may iterate over it at any pace
-// while the board changes; a piece is valid until the next one. Before the first
+// while the board changes; a piece is valid until the next one. Members with data are as [rankcache.JoinData] joins
+// them. Before the first
 // Publish there are no pieces.
 func (b *Board) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	v := b.view.Load()
@@ -155,7 +166,7 @@ func (b *Board) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 func (b *Board) Bytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := b.members.bytes() + b.seqs.bytes() + b.orderIDs.bytes()
+	n := b.members.bytes() + b.seqs.bytes() + b.orderIDs.bytes() + b.data.Bytes()
 	n += cap(b.changes) * int(unsafe.Sizeof(change{}))
 	if b.index != nil {
 		n += b.index.bytes()

@@ -19,6 +19,7 @@ type view struct {
 	id    rankcache.BoardID
 	state rankcache.State
 	life  rankcache.Life
+	data  *rankcache.Data
 	since time.Time                         // of publication
 	most  int                               // rows of its top
 	depth *depth                            // the board's
@@ -144,7 +145,7 @@ func (v *view) rowsBeforeOne(score float64, member string) (before, is int) {
 // answer sets the rows of an answer to q, and what it wants beside them. The standings of its
 // members are set.
 func (v *view) answer(q *rankcache.Query, a *rankcache.Answer) {
-	a.Stamp = v.stamp()
+	a.Stamp, a.Data = v.stamp(), v.data
 	switch {
 	case q.Range != nil:
 		v.answerRange(q, a)
@@ -202,6 +203,9 @@ func (v *view) pieces(yield func([]rankcache.Entry) bool) {
 	for l := range v.leaves {
 		piece := buf[:l.n]
 		l.readEntries(&v.members, piece, 0)
+		for i := 0; v.data != nil && i < len(piece); i++ {
+			piece[i].Member = rankcache.JoinData(piece[i].Member, v.data.Of(piece[i].Member))
+		}
 		if !yield(piece) {
 			return
 		}

@@ -13,7 +13,7 @@ var errDeep = fmt.Errorf("%w: dense ranks are counted over the %d best members, 
 
 // surround sets what stands next to a member whose standing is set.
 func (v *view) surround(own *rankcache.Own, q *rankcache.Query, stamp rankcache.Stamp) {
-	own.Stamp = stamp
+	own.Stamp, own.Data = stamp, v.data
 	if own.Rank == 0 {
 		return
 	}

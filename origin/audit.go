@@ -21,11 +21,16 @@ type Sample struct {
 	Given map[string]float64
 	// Random are members at random ranks, possibly with repetitions.
 	Random []rankcache.Entry
+	// Data is what all these have beside their scores.
+	Data *rankcache.Data
 }
 
 // Sample returns the scores of the given members and of random others.
 func (a auditor) Sample(ctx context.Context, b rankcache.BoardID, members []string, random int) (sample Sample, err error) {
-	call := scriptCall{keys: a.keys(b), args: []any{len(members)}}
+	call := scriptCall{keys: a.keys(b), args: []any{flag(a.dataKey(b) != ""), len(members)}}
+	if data := a.dataKey(b); data != "" {
+		call.keys = append(call.keys, data)
+	}
 	for _, m := range members {
 		call.args = append(call.args, m)
 	}
@@ -34,11 +39,14 @@ func (a auditor) Sample(ctx context.Context, b rankcache.BoardID, members []stri
 	}
 	err = a.call(ctx, "sample", func(ctx context.Context) (err error) {
 		at := time.Now()
-		list, err := fields(call.keys[0], runAll(ctx, a.client, sampleScript, []scriptCall{call})[0], 4)
+		list, err := fields(call.keys[0], runAll(ctx, a.client, sampleScript, []scriptCall{call})[0], 5)
 		if err != nil {
 			return err
 		}
 		if sample.Stamp, err = a.total.stamp(call.keys, list[2], list[3], at); err != nil {
+			return err
+		}
+		if sample.Data, err = toData(call.keys[0], list[4]); err != nil {
 			return err
 		}
 		if sample.Given, err = toScores(call.keys[0], members, list[0]); err != nil {

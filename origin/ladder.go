@@ -149,8 +149,11 @@ func addRung(l *rankcache.Ladder, e rankcache.Entry, rank int) {
 // readApproximate reads the scores of members, which have their ranks from the ladder of the query, unless the board
 // has begun another run since.
 func (r reader) readApproximate(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
-	other := false
+	other := r.dataKey(q.Board) != "" // which is read with exact ranks
 	err := r.call(ctx, "approximate", func(ctx context.Context) error {
+		if other {
+			return nil
+		}
 		stamp, scores, err := r.readScores(ctx, q)
 		if other = stamp.Run != q.Ladder.Run; err != nil || other {
 			return err

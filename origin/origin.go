@@ -29,6 +29,7 @@ type link struct {
 	names   wire.Names
 	total   TotalSource   // where a board's state is kept
 	timeout time.Duration // of one round trip, retries included
+	hasData func(rankcache.BoardID) bool
 	metrics metrics
 	mscore  atomic.Bool // the server may have ZMSCORE
 }
@@ -42,6 +43,9 @@ func WithTotalSource(t TotalSource) Option { return func(l *link) { l.total = t 
 // WithTimeout limits each round trip, in addition to the caller's context.
 // Default: [DefaultTimeout].
 func WithTimeout(d time.Duration) Option { return func(l *link) { l.timeout = d } }
+
+// WithData sets which boards have members with data beside their scores. Default: none.
+func WithData(has func(rankcache.BoardID) bool) Option { return func(l *link) { l.hasData = has } }
 
 // WithRegisterer registers the metrics of this Origin. Default: unregistered.
 func WithRegisterer(reg prometheus.Registerer) Option {

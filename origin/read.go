@@ -39,7 +39,7 @@ func (r reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.A
 		case q.Ladder != nil && q.Limit == 0:
 			r.readApproximate(ctx, q, a)
 			return
-		case !q.Plain():
+		case !q.Plain() || r.dataKey(q.Board) != "":
 		case len(q.Members) == 0 && q.Limit > 0:
 			r.readPage(ctx, q, a)
 			return
@@ -182,13 +182,18 @@ func (r reader) scriptCall(q *rankcache.Query) scriptCall {
 		from, to := q.RawRange()
 		least, most = exact(from), exact(to)
 	}
-	args := []any{rangeCmd, q.Start, q.Limit, rankCmd, around, betterCmd, best, flag(q.Ranked()), flag(q.Form.Integer()), least, most, flag(q.Scores != nil)}
+	data := r.dataKey(q.Board)
+	args := []any{rangeCmd, q.Start, q.Limit, rankCmd, around, betterCmd, best, flag(q.Ranked()), flag(q.Form.Integer()), least, most, flag(q.Scores != nil), flag(data != "")}
 	for i, m := range q.Members {
 		if args = append(args, m); q.Scores != nil {
 			args = append(args, exact(q.Scores[i]))
 		}
 	}
-	return scriptCall{r.keys(q.Board), args}
+	keys := r.keys(q.Board)
+	if data != "" {
+		keys = append(keys[:len(keys):len(keys)], data)
+	}
+	return scriptCall{keys, args}
 }
 
 // exact returns a score as an argument that Redis reads as the same.
@@ -204,7 +209,7 @@ func flag(on bool) string {
 
 // setWhole sets a to the reply of whole.lua.
 func setWhole(total TotalSource, keys []string, q *rankcache.Query, a *rankcache.Answer, reply *redis.Cmd, at time.Time) error {
-	list, err := fields(keys[0], reply, 6)
+	list, err := fields(keys[0], reply, 7)
 	if err != nil {
 		return err
 	}
@@ -212,7 +217,12 @@ func setWhole(total TotalSource, keys []string, q *rankcache.Query, a *rankcache
 	if err != nil {
 		return err
 	}
+	data, err := toData(keys[0], list[6])
+	if err != nil {
+		return err
+	}
 	a.Begin(q, rankcache.SourceRedis, stamp, stamp.At)
+	a.Data = data
 	rows, _ := list[0].([]any)
 	owns, _ := list[2].([]any)
 	if len(owns) != len(a.Own) {
@@ -225,6 +235,7 @@ func setWhole(total TotalSource, keys []string, q *rankcache.Query, a *rankcache
 	a.Entries, err = pairsToEntries(keys[0], rows)
 	for i := range a.Own {
 		err = cmp.Or(err, setOwn(keys[0], &a.Own[i], owns[i]))
+		a.Own[i].Data = data
 	}
 	return err
 }

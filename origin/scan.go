@@ -24,7 +24,8 @@ type scanner struct{ *link }
 // Scan reads the whole board in batches and passes each to fn, which owns it. It
 // returns the board's stamps before the first batch and after the last. A member that
 // did not change meanwhile is seen; one that did is seen with any of its scores, or
-// not at all, and then has an update with a seq above before's. A member may come
+// not at all, and then has an update with a seq above before's. Members with data are as [rankcache.JoinData]
+// joins them. A member may come
 // twice. If the board began another run or its seq fell, the batches don't belong to
 // one history, which is an [ErrOtherRun]; an error of fn is returned as it is.
 func (s scanner) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error) {
@@ -52,20 +53,27 @@ func (s scanner) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankca
 // MaxAll is the most members that All reads.
 const MaxAll = 5000
 
-// All returns every member of a board of up to [MaxAll], worst first, all of the
+// All returns every member of a board of up to [MaxAll], worst first and joined with its data as by Scan, all of the
 // instant that the stamp describes. A larger board is an error: Redis would serve
 // no other client for more than about 2 ms.
 func (s scanner) All(ctx context.Context, b rankcache.BoardID) (entries []rankcache.Entry, stamp rankcache.Stamp, err error) {
 	err = s.call(ctx, "all", func(ctx context.Context) (err error) {
 		var rows *redis.ZSliceCmd
+		var texts *redis.MapStringStringCmd
 		stamp, err = s.transaction(ctx, b, func(p redis.Pipeliner) {
 			rows = zRange(ctx, p, s.names.BoardKey(b), 0, MaxAll, rankcache.Ascending)
+			if data := s.dataKey(b); data != "" {
+				texts = p.HGetAll(ctx, data)
+			}
 		})
 		if err == nil && stamp.Members > MaxAll {
 			err = &badReply{s.names.BoardKey(b), fmt.Sprintf("has %d members, which are too many to be read at once", stamp.Members)}
 		}
 		if err == nil {
 			entries, err = toEntries(s.names.BoardKey(b), rows.Val())
+		}
+		for i := 0; texts != nil && i < len(entries); i++ {
+			entries[i].Member = rankcache.JoinData(entries[i].Member, texts.Val()[entries[i].Member])
 		}
 		return err
 	})
@@ -95,6 +103,9 @@ func (s scanner) scanBatch(ctx context.Context, b rankcache.BoardID, cursor uint
 		pairs, next, err = s.client.ZScan(ctx, key, cursor, "", scanCount).Result()
 		if err == nil {
 			batch, err = pairsToEntries(key, pairs)
+		}
+		if err == nil {
+			err = s.joinData(ctx, s.dataKey(b), batch)
 		}
 		return err
 	})

@@ -5,8 +5,8 @@
 -- ('': not wanted), the best score there may be, whether the members with better scores are
 -- counted ('': no), whether only the integer parts of scores count ('': no), the least and the
 -- greatest score of the rows ('': all rows), whether each member has a score behind it that it is taken
--- to have ('': it is looked up), the members. The last of the reply are the rows before
--- those scores, and with them.
+-- to have ('': it is looked up), whether members have data ('': no): its hash is then the last of KEYS; the members. The last
+-- of the reply are the rows before those scores, and with them; and the members with data, and it.
 
 local best, integers = ARGV[7], ARGV[9] ~= ''
 
@@ -55,7 +55,25 @@ if count > 0 then
   rows = redis.call(ARGV[1], KEYS[1], first, first + count - 1, 'WITHSCORES')
 end
 local step = ARGV[12] ~= '' and 2 or 1
-for i = 13, #ARGV, step do
+for i = 14, #ARGV, step do
   owns[#owns + 1] = own(ARGV[i], step == 2 and ARGV[i + 1])
 end
-return {rows, ahead_of(rows[2]), owns, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, range}
+local meta, data = KEYS[2], false
+if ARGV[13] ~= '' then
+  meta, data = KEYS[3] and KEYS[2], {}
+  local function add(list) -- rows with scores
+    for i = 1, #list, 2 do
+      local text = redis.call('HGET', KEYS[#KEYS], list[i])
+      if text then
+        data[#data + 1] = list[i]
+        data[#data + 1] = text
+      end
+    end
+  end
+  add(rows)
+  for i, found in ipairs(owns) do
+    add({ARGV[14 + (i - 1) * step], ''})
+    add(found and found[4] or {})
+  end
+end
+return {rows, ahead_of(rows[2]), owns, redis.call('ZCARD', KEYS[1]), meta and redis.call('GET', meta) or false, range, data}

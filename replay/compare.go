@@ -30,6 +30,7 @@ type comparer struct {
 type claim struct {
 	member string
 	score  float64
+	data   string
 	there  bool // on the board
 	rank   int  // from 1, best first; 0: not observed
 }
@@ -73,10 +74,10 @@ func (c *comparer) fetchMembers(ctx context.Context, members []string, random in
 	}
 	for _, m := range members {
 		score, there := s.Given[m]
-		o.claims = append(o.claims, claim{member: m, score: score, there: there})
+		o.claims = append(o.claims, claim{member: m, score: score, data: s.Data.Of(m), there: there})
 	}
 	for _, e := range s.Random {
-		o.claims = append(o.claims, claim{member: e.Member, score: e.Score, there: true})
+		o.claims = append(o.claims, claim{member: e.Member, score: e.Score, data: s.Data.Of(e.Member), there: true})
 	}
 	return o, nil
 }
@@ -86,7 +87,7 @@ func (c *comparer) fetchRows(ctx context.Context, start, limit int) (*observatio
 	a := rankcache.One(ctx, c.origin, rankcache.Query{Board: c.replica.id, Start: start, Limit: limit})
 	o := &observation{Stamp: a.Stamp}
 	for i, e := range a.Entries {
-		o.claims = append(o.claims, claim{e.Member, e.Score, true, start + i + 1})
+		o.claims = append(o.claims, claim{e.Member, e.Score, a.Data.Of(e.Member), true, start + i + 1})
 	}
 	return o, a.Err
 }
@@ -222,6 +223,9 @@ func (c *comparer) differs(claimed *claim, seq uint64) (kind string, known bool)
 		return kindMissing, true
 	case here && score != claimed.score:
 		return kindScore, true
+	}
+	if data, memberSeq := c.replica.board.Data(claimed.member); here && memberSeq <= seq && data != claimed.data {
+		return kindData, true
 	}
 	return "", true
 }

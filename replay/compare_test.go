@@ -34,7 +34,7 @@ func (o *originBoard) write() {
 func (o *originBoard) observe() *observation {
 	t := &observation{Stamp: rankcache.Stamp{State: rankcache.State{Seq: uint64(len(o.updates))}, Members: len(o.scores)}}
 	for m, score := range o.scores {
-		t.claims = append(t.claims, claim{m, score, true, 0})
+		t.claims = append(t.claims, claim{member: m, score: score, there: true})
 	}
 	slices.SortFunc(t.claims, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(b.member, a.member))
@@ -93,6 +93,14 @@ func TestComparingFinds(t *testing.T) {
 		kindExtra: func(us []wire.Update, observed *observation) []wire.Update {
 			observed.claims = append(observed.claims, claim{member: "stranger"})
 			return changed(us, "stranger", wire.OpSet)
+		},
+		kindData: func(us []wire.Update, observed *observation) []wire.Update {
+			for i := range observed.claims {
+				if observed.claims[i].member == "m1" {
+					observed.claims[i].data = "car"
+				}
+			}
+			return us
 		},
 		kindMembers: func(us []wire.Update, _ *observation) []wire.Update { return changed(us, "stranger", wire.OpSet) },
 		kindRank:    func(us []wire.Update, _ *observation) []wire.Update { return changed(us, "stranger", wire.OpSet) },

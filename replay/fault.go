@@ -14,6 +14,7 @@ import (
 // Kinds of differences between an open board and Redis, as metrics count them.
 const (
 	kindScore    = "score"    // a member has another score
+	kindData     = "data"     // a member has other data
 	kindMissing  = "missing"  // a member of Redis's is not here
 	kindExtra    = "extra"    // a member is here and not in Redis
 	kindMembers  = "members"  // another number of members
@@ -28,7 +29,7 @@ const (
 	kindMemory   = "memory"   // the members don't add up to the checksum that was kept
 )
 
-var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindOverflow, kindMemory}
+var kinds = []string{kindScore, kindData, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindOverflow, kindMemory}
 
 // Kinds of reasons, beside those above, for which a file turned out void that could be read.
 const (

@@ -156,7 +156,8 @@ func (f *fileState) disprovedBy(t reading) *fault {
 // Redis's random ones don't show a member that only the file has.
 func spread(entries []rankcache.Entry) (some recentMembers) {
 	for i := range min(maxRecent, len(entries)) {
-		some = append(some, strings.Clone(entries[i*len(entries)/maxRecent].Member))
+		member, _ := rankcache.SplitData(entries[i*len(entries)/maxRecent].Member)
+		some = append(some, strings.Clone(member))
 	}
 	return some
 }

@@ -95,8 +95,9 @@ func (b *modelBoard) applyWrongly(us []wire.Update, state rankcache.State) rankc
 	before, _, was := b.Board.Score(us[0].Member)
 	u := us[0]
 	u.Score += 0.5
-	if u.Sum = state.Sum + wire.Hash(u.Member, u.Score); was {
-		u.Sum -= wire.Hash(u.Member, before)
+	data, _ := b.Board.Data(u.Member)
+	if u.Sum = state.Sum + wire.Hash(rankcache.JoinData(u.Member, u.Data), u.Score); was {
+		u.Sum -= wire.Hash(rankcache.JoinData(u.Member, data), before)
 	}
 	u.Sum &= wire.SumMask
 	done := b.Board.Apply([]wire.Update{u})

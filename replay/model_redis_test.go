@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -36,6 +37,24 @@ type modelContent struct {
 	// unaware are the boards of copies that do not know of changes by hand yet.
 	unaware []map[string]float64
 	text    string // of set
+	data    bool   // members have data: that which modelData tells
+}
+
+// texts are members joined with their data, and their scores.
+func (c *modelContent) texts(set map[string]float64) map[string]float64 {
+	texts := make(map[string]float64, len(set))
+	for m, score := range set {
+		texts[c.textOf(m, score)] = score
+	}
+	return texts
+}
+
+// textOf joins a member with its data: what that is, its score decides, so that it changes with that.
+func (c *modelContent) textOf(member string, score float64) string {
+	if n := int(math.Abs(score)) % 4; c.data && n > 0 {
+		return rankcache.JoinData(member, strings.Repeat("d", n))
+	}
+	return member
 }
 
 func (c modelContent) clone() modelContent {
@@ -48,7 +67,7 @@ func (c modelContent) clone() modelContent {
 }
 
 func (c *modelContent) addUp() (sum uint64) {
-	for m, score := range c.set {
+	for m, score := range c.texts(c.set) {
 		sum += wire.Hash(m, score)
 	}
 	return sum & wire.SumMask
@@ -102,14 +121,14 @@ func newModelRedis(rng *rand.Rand) *modelRedis {
 
 // put makes next the board.
 func (r *modelRedis) put(next modelContent) {
-	next.text = modelText(next.set)
+	next.text = modelText(next.texts(next.set))
 	at := modelMoment{next.state.Run, next.state.Seq}
 	if r.had[at] == nil {
 		r.had[at] = make(map[string]bool)
 	}
 	r.had[at][next.text] = true
 	for _, set := range next.unaware {
-		r.had[at][modelText(set)] = true
+		r.had[at][modelText(next.texts(set))] = true
 	}
 	r.now, r.past = next, append(r.past, next)
 }
@@ -173,7 +192,7 @@ func (r *modelRedis) change(op wire.Op, member string, value float64, at time.Ti
 	before, was := c.set[member]
 	score := value
 	if was {
-		c.state.Sum -= wire.Hash(member, before)
+		c.state.Sum -= wire.Hash(c.textOf(member, before), before)
 		if op == wire.OpIncr {
 			score += before
 		}
@@ -184,7 +203,7 @@ func (r *modelRedis) change(op wire.Op, member string, value float64, at time.Ti
 		}
 	}
 	if op != wire.OpDelete {
-		c.state.Sum += wire.Hash(member, score)
+		c.state.Sum += wire.Hash(c.textOf(member, score), score)
 	}
 	c.state.Sum &= wire.SumMask
 	c.state.Seq++
@@ -197,6 +216,7 @@ func (r *modelRedis) change(op wire.Op, member string, value float64, at time.Ti
 	}
 	if op != wire.OpDelete {
 		u.Score = score
+		_, u.Data = rankcache.SplitData(c.textOf(member, score))
 	}
 	return u, true
 }
@@ -352,6 +372,9 @@ func (r *modelRedis) Sample(ctx context.Context, _ rankcache.BoardID, members []
 	at := time.Now()
 	err = r.request(ctx, func() {
 		s = Sample{Stamp: r.stamp(at), Given: make(map[string]float64)}
+		for text := range r.now.texts(r.now.set) {
+			s.Data = s.Data.With(rankcache.SplitData(text))
+		}
 		for _, m := range members {
 			if score, ok := r.now.set[m]; ok {
 				s.Given[m] = score
@@ -381,6 +404,9 @@ func (r *modelRedis) Read(ctx context.Context, qs []rankcache.Query, as []rankca
 		})
 		for i := range qs {
 			as[i].Begin(&qs[i], rankcache.SourceRedis, r.stamp(at), at)
+			for text := range r.now.texts(r.now.set) {
+				as[i].Data = as[i].Data.With(rankcache.SplitData(text))
+			}
 			as[i].Entries = all[min(qs[i].Start, len(all)):min(qs[i].Start+qs[i].Limit, len(all))]
 		}
 	})
@@ -403,7 +429,7 @@ func (r *modelRedis) Scan(ctx context.Context, board rankcache.BoardID, fn func(
 		err = r.request(ctx, func() {
 			for m, score := range r.now.set {
 				if int(modelHash(m))%r.pieces == piece {
-					es = append(es, rankcache.Entry{Member: m, Score: score})
+					es = append(es, rankcache.Entry{Member: r.now.textOf(m, score), Score: score})
 				}
 			}
 		})

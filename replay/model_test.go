@@ -103,6 +103,7 @@ func runHistory(t *testing.T, seed uint64) {
 	}
 	w.redis.pieces, w.redis.slowAdopt = 1+w.rng.IntN(4), w.rng.IntN(4) == 0
 	w.redis.durable = w.random(5).IntN(2) == 0
+	w.redis.now.data = w.random(7).IntN(2) == 0
 	if w.random(6).IntN(3) == 0 {
 		w.keepers = newModelKeepers(w, true)
 		defer w.keepers.stop()
@@ -308,8 +309,9 @@ func (w *modelEnv) look() {
 	page := rankcache.One(context.Background(), b, rankcache.Query{Limit: 1000})
 	set, sum := make(map[string]float64), uint64(0)
 	for _, e := range page.Entries {
-		set[e.Member] = e.Score
-		sum += wire.Hash(e.Member, e.Score)
+		text := rankcache.JoinData(e.Member, page.Data.Of(e.Member))
+		set[text] = e.Score
+		sum += wire.Hash(text, e.Score)
 	}
 	faulty := w.side.boards.board
 	switch {
@@ -571,7 +573,7 @@ func (w *modelEnv) equal() bool {
 	}
 	page, set := rankcache.One(context.Background(), b, rankcache.Query{Limit: 1000}), make(map[string]float64)
 	for _, e := range page.Entries {
-		set[e.Member] = e.Score
+		set[rankcache.JoinData(e.Member, page.Data.Of(e.Member))] = e.Score
 	}
 	return page.HasSum && page.Seq == w.redis.now.state.Seq && page.Run == w.redis.now.state.Run && modelText(set) == w.redis.now.text
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Board is one board in local memory. Its methods may be called by several
-// goroutines. The strings of updates and entries are valid only during the call.
+// goroutines. The strings of updates and entries are valid only during the call. Members with data are joined with it in
+// whole boards ([rankcache.JoinData]): in what is loaded, in snapshots, in scans of Redis and in files.
 type Board interface {
 	Apply([]wire.Update) rankcache.ApplyResult
 	// Load replaces the board by entries that were read from Redis after seq.
@@ -40,6 +41,8 @@ type Board interface {
 	// applied to the member; if it is not ok its removal's, or the seq up to which
 	// it may have been removed.
 	Score(member string) (score float64, memberSeq uint64, ok bool)
+	// Data is what the member has beside its score, "" if nothing; memberSeq is as that of Score.
+	Data(member string) (data string, memberSeq uint64)
 	Publish()
 	rankcache.Reader // of the published view
 	// MarkCurrent records that the board equalled Redis at t.
@@ -92,6 +95,8 @@ type Sample struct {
 	Given map[string]float64
 	// Random are other members; one may come twice.
 	Random []rankcache.Entry
+	// Data is what all these have beside their scores.
+	Data *rankcache.Data
 }
 
 // Files keeps boards over a restart. Its methods may be called by several
@@ -128,6 +133,8 @@ type Saved struct {
 	// and later ones may be, too.
 	rankcache.State
 	Members int
+	// HasData tells that some entries are joined with data.
+	HasData bool
 	// TakenAt is when the entries were published.
 	TakenAt time.Time
 	// CurrentAt is when the board was last known to equal Redis.

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"context"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -102,6 +104,20 @@ func (r *replica) publishCurrent(t time.Time) bool {
 	r.in.oldest = 0
 	r.board.MarkCurrent(t)
 	return true
+}
+
+// snapshot publishes the board and returns that, and whether members have data beside their scores. It returns false if the
+// board is not open.
+func (r *replica) snapshot() (at rankcache.Stamp, pieces iter.Seq[[]rankcache.Entry], data, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.readable.Load() {
+		return at, nil, false, false
+	}
+	r.board.Publish()
+	r.in.oldest = 0
+	at, pieces = r.board.Snapshot()
+	return at, pieces, rankcache.One(context.Background(), r.board, rankcache.Query{}).Data != nil, true
 }
 
 // report closes the board at once, because it is known to be wrong, and has its

@@ -35,6 +35,7 @@ func (b *fakeBoard) Load(uint64, ...[]rankcache.Entry) error { return nil }
 func (b *fakeBoard) Reset()                                  { b.note("reset") }
 func (b *fakeBoard) Progress() rankcache.Progress            { return b.have }
 func (b *fakeBoard) Score(string) (float64, uint64, bool)    { return 0, 0, false }
+func (b *fakeBoard) Data(string) (string, uint64)            { return "", 0 }
 func (b *fakeBoard) Publish()                                { b.note("publish") }
 func (b *fakeBoard) MarkCurrent(t time.Time)                 { b.current = t }
 func (b *fakeBoard) CurrentAt() time.Time                    { return b.current }

@@ -142,10 +142,11 @@ func image(ctx context.Context, r *replica) (Saved, iter.Seq[[]rankcache.Entry],
 		return saved, nil, false
 	}
 	saved.CurrentAt = r.board.CurrentAt() // before the image, which is no older
-	if !r.publishCurrent(time.Time{}) {
+	stamp, pieces, data, ok := r.snapshot()
+	if !ok {
 		return saved, nil, false
 	}
-	stamp, pieces := r.board.Snapshot()
+	saved.HasData = data
 	saved.State, saved.Members, saved.TakenAt = stamp.State, stamp.Members, stamp.At
 	// If the board was emptied meanwhile, the epoch has passed.
 	return saved, pieces, stamp.Seq >= highest && r.currentEpoch() == epoch

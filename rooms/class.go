@@ -78,6 +78,8 @@ type Class struct {
 	// By are the names of the groups that commands may have, as feeds need them; see [Feed.By].
 	By   []string
 	Trim int // members that stay in the sorted set; 0: all
+	// Data tells that members may have data beside their scores.
+	Data bool
 	Top  int // default and greatest limit of a page
 	// Approximate tells that ranks of members are so, unless a request says how they are counted.
 	Approximate bool
@@ -151,6 +153,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"feeds":        func(n *yaml.Node) error { return each(n, c.addFeed) },
 		"trim":         integer(&c.Trim, 0, maxMembers),
 		"ranks":        c.readRanks,
+		"data":         boolean(&c.Data),
 		"top":          integer(&c.Top, 1, rankcache.MaxTop),
 		"ledger":       boolean(&c.Ledger),
 		"final_rows":   c.readFinalRows,
@@ -230,9 +233,13 @@ func (c *Class) check(score string) error {
 		return errors.New("trim: want ops: [incr] or [best], as a member that was trimmed comes back by a better score only")
 	case c.Guard.Gain > 0 && (!slices.Equal(c.Ops, []wire.Op{wire.OpIncr}) || c.Form.Lowest()):
 		return errors.New("guard: gain: want ops: [incr], and no order: asc: it limits what increments add")
+	case c.Data && c.Ledger:
+		return errors.New("data: a class with a ledger has none: leave ledger out")
+	case c.Data && c.Shards() > 1:
+		return errors.New("data: a class with shards has none: leave shards out")
 	case len(c.Feeds) > 0 && c.Calendar().Seasons() != nil:
 		return errors.New("feeds: a class with seasons has none")
-	case len(c.Feeds) > 0 && !c.Commutes():
+	case len(c.Feeds) > 0 && !c.opsCommute():
 		return errors.New("feeds: want ops: [incr] or [best], as only these change other classes")
 	case c.IDs != IDs{} && len(c.Dimensions()) > 1:
 		return fmt.Errorf("ids: board %q has several dimensions, want at most one: requests by ids have one value", c.Template())
@@ -339,13 +346,13 @@ func rate(what string, to *int, most int, within *time.Duration, longest time.Du
 // Order is the direction in which the best score that is shown comes first.
 func (c *Class) Order() rankcache.Direction { return c.Form.Named(rankcache.Descending) }
 
-func (c *Class) lasting() [9]string {
+func (c *Class) lasting() [10]string {
 	feeds := make([]string, len(c.Feeds))
 	for i, f := range c.Feeds {
 		feeds[i] = f.String()
 	}
 	slices.Sort(feeds)
-	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Starts(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", "), c.Rolling.String(), strconv.Itoa(c.Shards())}
+	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Starts(), c.Calendar().Zone(), string(c.Ties), c.Order().String(), strings.Join(feeds, ", "), c.Rolling.String(), strconv.Itoa(c.Shards()), strconv.FormatBool(c.Data)}
 }
 
 func (c *Class) wrong(err error) error {

@@ -18,8 +18,10 @@ func (c *Class) Ordered() bool {
 	return c.OrderedAsBoard() || !c.Commutes()
 }
 
-// Commutes reports whether the class has one operation, which leaves the same scores in any sequence.
-func (c *Class) Commutes() bool { return len(c.Ops) == 1 && c.Ops[0].Commutes(c.Ops[0]) }
+// Commutes reports whether the class has one operation, which leaves the same scores in any sequence, and no data.
+func (c *Class) Commutes() bool { return !c.Data && c.opsCommute() }
+
+func (c *Class) opsCommute() bool { return len(c.Ops) == 1 && c.Ops[0].Commutes(c.Ops[0]) }
 
 // OrderedAsBoard reports whether that is so between different members of a board, too: its commands
 // then need its id as their key in the command topic. Else the member is enough.

@@ -229,7 +229,7 @@ func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 
 // CheckChange returns an error if a class of the file differs from the one of the same
 // name in old in what can't change while boards of it live: board, period, starts, tz, ties,
-// order, feeds, rolling and shards, and the seasons that have begun by now.
+// order, feeds, rolling, shards and data, and the seasons that have begun by now.
 func (f *File) CheckChange(old *File, now time.Time) error {
 	for _, c := range f.Classes {
 		before := old.Class(c.Name())
@@ -237,7 +237,7 @@ func (f *File) CheckChange(old *File, now time.Time) error {
 			continue
 		}
 		was, is := before.lasting(), c.lasting()
-		for i, key := range [...]string{"board", "period", "starts", "tz", "ties", "order", "feeds", "rolling", "shards"} {
+		for i, key := range [...]string{"board", "period", "starts", "tz", "ties", "order", "feeds", "rolling", "shards", "data"} {
 			if was[i] != is[i] {
 				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, was[i], is[i]))
 			}

@@ -76,6 +76,8 @@ func (c *Class) checkRolling() error {
 		return errors.New("rolling: trim: a member that is trimmed now may lead when a period leaves: leave trim out")
 	case c.Guard != Guard{}:
 		return errors.New("rolling: guard: that of the other class decides: leave guard out")
+	case c.Data:
+		return errors.New("rolling: data: sums of several periods have none: leave data out")
 	case len(c.Feeds) > 0:
 		return errors.New("rolling: feeds: what a period adds leaves it again: leave feeds out")
 	}

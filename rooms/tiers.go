@@ -20,6 +20,7 @@ type Tiers struct {
 	formed   byStart                      // classes with scores that are not shown as they are
 	trims    byStart                      // classes that keep their best members alone
 	durable  byStart                      // classes whose commands are in the log before they are applied
+	data     byStart                      // classes whose members may have data
 	kept     byStart                      // classes with a ledger
 	rolling  byStart                      // classes whose boards are sums of others
 	split    byStart                      // classes whose boards are kept as shards
@@ -60,7 +61,7 @@ type setting struct {
 // Resolve returns the tiers of the file. running holds the boards of those rooms
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
-	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart),
+	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart), data: make(byStart),
 		durable: make(byStart), kept: make(byStart), rolling: make(byStart), split: make(byStart), approx: make(byStart)}
 	for _, c := range f.Classes {
 		if c.Form != rankcache.ScoreNumber {
@@ -68,6 +69,9 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 		if c.Trim > 0 {
 			t.trims.add(c)
+		}
+		if c.Data {
+			t.data.add(c)
 		}
 		if c.Durable {
 			t.durable.add(c)
@@ -165,6 +169,9 @@ func (t *Tiers) Trim(board rankcache.BoardID) int {
 	}
 	return 0
 }
+
+// HasData reports whether members of the board may have data beside their scores.
+func (t *Tiers) HasData(board rankcache.BoardID) bool { return t != nil && t.data.of(board) != nil }
 
 // Durable reports whether the board is of a durable class: each of its runs is of one history of Redis.
 func (t *Tiers) Durable(board rankcache.BoardID) bool {

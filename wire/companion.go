@@ -17,10 +17,11 @@ const (
 	Gain   Companion = "gain"   // what increments have added in this stretch of time, of boards whose guard limits it
 	Scores Companion = "scores" // raw scores of all members of a board whose sorted set is trimmed
 	Hidden Companion = "hidden" // members that are, or were, hidden ([ParseHidden]); made with the first of them
+	Data   Companion = "data"   // what members have beside their scores, of those that have any
 )
 
 // Companions returns all of them, in the sequence in which scripts are given their keys.
-func Companions() []Companion { return []Companion{Guard, Gain, Scores, Hidden} }
+func Companions() []Companion { return []Companion{Guard, Gain, Scores, Data, Hidden} }
 
 // Section returns the name of the section of the writer's script, apply.lua, that boards with the companion need.
 func (c Companion) Section() string {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ const MaxUpdateLen = 16 << 10
 // BadUpdate is the error of [DecodeUpdate]. Reason is one of a few fixed words,
 // usable as a metric label.
 type BadUpdate struct {
-	Reason string // size, json, version, board, member, op, run, score, order
+	Reason string // size, json, version, board, member, op, run, score, data, order
 	Err    error
 }
 
@@ -61,6 +62,7 @@ type rawUpdate struct {
 	seq, run, sum, members     uint64
 	at                         int64
 	rank, inviter, invitee     string
+	data                       string // as it is written
 	hasDelta, hasScore, hasSum bool
 	hasRaw                     bool
 }
@@ -91,6 +93,11 @@ func (w *rawUpdate) update(u *Update) error {
 	}
 	if err != nil {
 		return &BadUpdate{"score", err}
+	}
+	if w.data != "" {
+		if err := w.readData(u); err != nil {
+			return &BadUpdate{"data", err}
+		}
 	}
 	if w.seq == 0 || w.orderID != "" { // with a seq the order id is only informative
 		if err := CheckOrderID(w.orderID); err != nil {
@@ -125,6 +132,18 @@ func (w *rawUpdate) readRaw(u *Update) error {
 	return rankcache.CheckScore(w.raw)
 }
 
+// readData sets the member's data.
+func (w *rawUpdate) readData(u *Update) error {
+	data, err := base64.RawURLEncoding.Strict().DecodeString(w.data)
+	if err != nil {
+		return err
+	}
+	if u.Data = string(data); u.Op.Removes() || u.Seq == 0 {
+		return fmt.Errorf("%s of seq %d has data", u.Op, u.Seq)
+	}
+	return rankcache.CheckData(u.Data)
+}
+
 // legacy turns an invitation into an update: +1 for the inviter, once per pair.
 func (w *rawUpdate) legacy(u *Update) error {
 	if w.inviter == "" || w.invitee == "" {
@@ -156,7 +175,7 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 		Delta, Score, Raw *float64
 		Seq, Run, Members uint64
 		Sum               *string
-		Order             string
+		Order, Data64     string
 		At                int64
 		RankID            idText `json:"rank_id"`
 		InviterUID        idText `json:"inviter_uid"`
@@ -168,7 +187,7 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return inWords(err)
 	}
-	*w = rawUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, run: j.Run, members: j.Members, orderID: j.Order, at: j.At,
+	*w = rawUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, run: j.Run, members: j.Members, orderID: j.Order, data: j.Data64, at: j.At,
 		rank: string(j.RankID), inviter: string(j.InviterUID), invitee: string(j.InviteeUID)}
 	if w.hasDelta = j.Delta != nil; w.hasDelta {
 		w.delta = *j.Delta

@@ -18,7 +18,7 @@ const SumMask = 1<<48 - 1
 // Hash returns one member's share of its board's checksum: the first 48 bits of
 // SHA-1 over the score, as a big-endian double, and the member. The checksum is the
 // sum of the shares modulo 2^48. A score of -0 counts as 0. apply.lua computes the
-// same as redis.sha1hex(struct.pack('>d', score) .. member).
+// same as redis.sha1hex(struct.pack('>d', score) .. member). A member with data is given as [rankcache.JoinData] joins it.
 func Hash(member string, score float64) uint64 {
 	var buffer [8 + rankcache.MaxMemberLen]byte
 	data := binary.BigEndian.AppendUint64(buffer[:0], math.Float64bits(score+0))

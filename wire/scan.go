@@ -102,6 +102,8 @@ func (w *rawUpdate) setField(key, value string) (ok bool) {
 		w.members, ok = scanUint(value)
 	case "order":
 		w.orderID, ok = stringValue(value)
+	case "data64":
+		w.data, ok = stringValue(value)
 	case "at":
 		var at uint64
 		at, ok = scanUint(value)

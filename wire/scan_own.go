@@ -32,6 +32,9 @@ func (w *rawUpdate) scanOwn(s string) bool {
 		}
 	}
 	w.members, i = uintAt(s, after(s, i, `,"members":`))
+	if text := after(s, i, `,"data64":`); text > 0 {
+		w.data, i = scanString(s, text)
+	}
 	w.orderID, i = scanString(s, after(s, i, `,"order":`))
 	at, i := uintAt(s, after(s, i, `,"at":`))
 	w.at = int64(at)

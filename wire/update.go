@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,6 +101,7 @@ type Update struct {
 	By      string // the member's groups at that time, as [AppendDims] writes them; on the ledger's topic alone
 	At      int64  // when the command was given, Unix milliseconds
 	Veil    Veil   // of a member that is hidden, and after a hide or restore
+	Data    string // the member's after the change; "" if it has none
 }
 
 // AppendUpdate appends u in the wire form of the boards' topics (JSON, version 2), which has the
@@ -117,13 +119,18 @@ func AppendUpdate(dst []byte, u *Update) []byte {
 }
 
 // AppendShownUpdate is [AppendUpdate] for those who have posted the change: score is the one
-// that is shown, and raw stands beside it where it is another. A hidden member's score is the one that it would come
-// back with.
+// that is shown, and raw stands beside it where it is another. Data is there as it is. A hidden member's score is the one
+// that it would come back with.
 func AppendShownUpdate(dst []byte, u *Update) []byte {
 	shown := u.Form.Shown(u.Score)
-	dst = u.append(dst, 2, shown, u.Delta, shown != u.Score)
+	without := *u
+	without.Data = ""
+	dst = without.append(dst, 2, shown, u.Delta, shown != u.Score)
 	if u.Veil.Hidden {
 		dst = append(dst[:len(dst)-1], `,"hidden":true}`...)
+	}
+	if u.Data != "" {
+		dst = append(AppendString(append(dst[:len(dst)-1], `,"data":`...), u.Data), '}')
 	}
 	return dst
 }
@@ -148,6 +155,10 @@ func (u *Update) append(dst []byte, version byte, score, delta float64, raw bool
 	}
 	if u.Seq != 0 {
 		dst = u.appendState(dst)
+	}
+	if u.Data != "" { // in an alphabet without escapes, which is decoded fast
+		dst = base64.RawURLEncoding.AppendEncode(append(dst, `,"data64":"`...), []byte(u.Data))
+		dst = append(dst, '"')
 	}
 	dst = AppendString(append(dst, `,"order":`...), u.OrderID)
 	dst = strconv.AppendInt(append(dst, `,"at":`...), u.At, 10)

@@ -22,6 +22,7 @@ var goldenUpdates = []Update{
 	{Board: "1_2_3", Member: "1000123", Op: OpTrim, Run: 1838429319476737, Seq: 920, Sum: 1, HasSum: true, Members: 4999, OrderID: "gift-4", At: 1700000000126},
 	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 2.5, Score: 1e300, OrderID: "no-seq"},
 	{Board: "a.b:c-d", Member: `"ünï\"`, Op: OpIncr, Delta: -1e-7, Run: 3, Seq: 1<<54 + 1, OrderID: "<1>", At: -1},
+	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 1, Score: 43, Run: 1838429319476737, Seq: 921, Sum: 2, HasSum: true, Members: 4999, OrderID: "gift-5", At: 1700000000127, Data: `{"replay":"ä>?"}`},
 }
 
 func TestGoldenUpdates(t *testing.T) {
@@ -41,7 +42,7 @@ func TestGoldenUpdates(t *testing.T) {
 		if err := DecodeUpdate(lines[i], &got); err != nil {
 			t.Errorf("line %d: %v", i+1, err)
 		}
-		if own := new(rawUpdate).scanOwn(string(lines[i])); own != (i < 4) { // the others have no seq, or escapes
+		if own := new(rawUpdate).scanOwn(string(lines[i])); own != (i < 4 || want.Data != "") { // the others have no seq, or escapes
 			t.Errorf("line %d: own form %t", i+1, own)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -81,26 +82,32 @@ func TestDecodeUpdateRejects(t *testing.T) {
 		head + `"op":"incr","delta":1e999}`: "json",
 		head + `"op":"incr","delta":"1"}`:   "json",
 		head + "\"op\":\"\xff\"}":           "op",
-		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"o","op":"delete"}`:                   "member",
-		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"\u0041","op":"delete"}`:              "json",
-		`{"v":2,"board":"b","member":"m\ud800","order":"o","op":"delete"}`:                          "json",
-		`{"rank_id":"b","inviter_uid":"\udc00","invitee_uid":1}`:                                    "json",
-		`{"v":1,"board":"b","member":"m","op":"incr"}`:                                              "version",
-		head + `"op":"add","delta":1}`:                                                              "op",
-		head + `"op":"trim"}`:                                                                       "op",
-		head + `"op":"incr","seq":1,"run":1}`:                                                       "score",
-		head + `"op":"set","score":1,"seq":1}`:                                                      "run",
-		head + `"op":"set","score":1,"seq":1,"run":0,"sum":"000000000000","members":1}`:             "run",
-		head + `"op":"set","score":1,"run":1}`:                                                      "run",
-		head + `"op":"incr"}`:                                                                       "score",
-		head + `"op":"set","delta":1}`:                                                              "score",
-		`{"v":2,"board":"b","member":"m","op":"incr","delta":1}`:                                    "order",
-		`{"v":2,"board":"b b","member":"m","order":"o","op":"delete"}`:                              "board",
-		`{"v":2,"board":"b","member":"","order":"o","op":"delete"}`:                                 "member",
-		`{"v":2,"board":"b","member":"` + strings.Repeat("m", 129) + `","order":"o","op":"delete"}`: "member",
-		`{"rank_id":"b","inviter_uid":1}`:                                                           "member",
-		`{"rank_id":"b","inviter_uid":true,"invitee_uid":1}`:                                        "json",
-		strings.Repeat(" ", MaxUpdateLen+1):                                                         "size",
+		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"o","op":"delete"}`:                    "member",
+		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"\u0041","op":"delete"}`:               "json",
+		`{"v":2,"board":"b","member":"m\ud800","order":"o","op":"delete"}`:                           "json",
+		`{"rank_id":"b","inviter_uid":"\udc00","invitee_uid":1}`:                                     "json",
+		`{"v":1,"board":"b","member":"m","op":"incr"}`:                                               "version",
+		head + `"op":"set","score":1,"seq":1,"run":1,"data64":"YQ=="}`:                               "data",
+		head + `"op":"set","score":1,"seq":1,"run":1,"data64":"AA"}`:                                 "data",
+		head + `"op":"set","score":1,"seq":1,"run":1,"data64":"_w"}`:                                 "data",
+		head + `"op":"set","score":1,"seq":1,"run":1,"data64":"` + strings.Repeat("YWFh", 86) + `"}`: "data",
+		head + `"op":"set","score":1,"data64":"YQ"}`:                                                 "data",
+		head + `"op":"delete","seq":1,"run":1,"data64":"YQ"}`:                                        "data",
+		head + `"op":"add","delta":1}`:                                                               "op",
+		head + `"op":"trim"}`:                                                                        "op",
+		head + `"op":"incr","seq":1,"run":1}`:                                                        "score",
+		head + `"op":"set","score":1,"seq":1}`:                                                       "run",
+		head + `"op":"set","score":1,"seq":1,"run":0,"sum":"000000000000","members":1}`:              "run",
+		head + `"op":"set","score":1,"run":1}`:                                                       "run",
+		head + `"op":"incr"}`:                                                                        "score",
+		head + `"op":"set","delta":1}`:                                                               "score",
+		`{"v":2,"board":"b","member":"m","op":"incr","delta":1}`:                                     "order",
+		`{"v":2,"board":"b b","member":"m","order":"o","op":"delete"}`:                               "board",
+		`{"v":2,"board":"b","member":"","order":"o","op":"delete"}`:                                  "member",
+		`{"v":2,"board":"b","member":"` + strings.Repeat("m", 129) + `","order":"o","op":"delete"}`:  "member",
+		`{"rank_id":"b","inviter_uid":1}`:                                                            "member",
+		`{"rank_id":"b","inviter_uid":true,"invitee_uid":1}`:                                         "json",
+		strings.Repeat(" ", MaxUpdateLen+1):                                                          "size",
 	} {
 		err := DecodeUpdate([]byte(record), &Update{})
 		var bad *BadUpdate

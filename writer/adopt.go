@@ -131,14 +131,22 @@ func (a *adopter) meta(ctx context.Context, b rankcache.BoardID) (wire.Meta, err
 
 // addUp returns the members of a board that is not changed meanwhile, and their sum.
 func (a *adopter) addUp(ctx context.Context, b rankcache.BoardID) (members int64, sum uint64, err error) {
+	data := a.names.CompanionKey(b, wire.Data)
+	some, err := a.client.HLen(ctx, data).Result()
+	if err != nil {
+		return 0, 0, err
+	}
 	for {
 		rows, err := a.client.ZRangeWithScores(ctx, a.names.BoardKey(b), members, members+adoptPage-1).Result()
 		if err != nil {
 			return 0, 0, err
 		}
-		for _, row := range rows {
-			member, _ := row.Member.(string)
-			sum = (sum + wire.Hash(member, row.Score)) & wire.SumMask
+		texts, err := a.textsOf(ctx, data, rows, some > 0)
+		if err != nil {
+			return 0, 0, err
+		}
+		for i, row := range rows {
+			sum = (sum + wire.Hash(texts[i], row.Score)) & wire.SumMask
 		}
 		if members += int64(len(rows)); len(rows) < adoptPage {
 			return members, sum, nil
@@ -147,4 +155,24 @@ func (a *adopter) addUp(ctx context.Context, b rankcache.BoardID) (members int64
 			return 0, 0, err
 		}
 	}
+}
+
+// textsOf returns the members of rows, with what they have in the hash data, which there is or not.
+func (a *adopter) textsOf(ctx context.Context, data string, rows []redis.Z, there bool) ([]string, error) {
+	texts := make([]string, len(rows))
+	for i, row := range rows {
+		texts[i], _ = row.Member.(string)
+	}
+	if !there || len(rows) == 0 {
+		return texts, nil
+	}
+	values, err := a.client.HMGet(ctx, data, texts...).Result()
+	if err != nil {
+		return nil, err
+	}
+	for i := range texts {
+		text, _ := values[i].(string)
+		texts[i] = rankcache.JoinData(texts[i], text)
+	}
+	return texts, nil
 }

@@ -242,7 +242,7 @@ func orderedBoards(jobs []*job) map[rankcache.BoardID]bool {
 func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args []any) {
 	board, r := jobs[0].Board, &jobs[0].rules
 	f := r.features()
-	f.Hidden = !f.Trim && (a.hiding.has(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
+	f.Hidden = !f.Trim && !f.Data && (a.hiding.has(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
 	n := a.buckets.of(board)
 	keys = a.appendCompanions([]string{a.names.BoardKey(board), a.names.MetaKey(board)}, board, f)
 	now := a.now().UnixMilli()
@@ -278,7 +278,7 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 		if f.Durable {
 			origin = cmp.Or(j.origin, noOrigin)
 		}
-		args = append(args, j.Member, packed(j.Command, at, hashes[bucket], origin))
+		args = append(args, j.text(), packed(j.Command, at, hashes[bucket], origin))
 	}
 	return a.scripts.of(f), keys, args
 }

@@ -22,6 +22,9 @@
 -- Of primes both hashes of a pair are the same one, which has all primes of the board until it has the bit primed (64).
 -- With trim then follow in KEYS the hash of all members' scores, and in ARGV how many stay
 -- in the sorted set.
+--if Data
+-- Then follows in KEYS the hash of the members' data; a member in ARGV has the command's, if it has any, behind a 0.
+--end
 -- Of a board that hides members (bit 128), and of commands to hide or restore one, KEYS then has the hash of hidden
 -- members. The other scripts return "h" for such a board.
 -- No functions of its own: to make a closure costs as much as a call of a command.
@@ -80,6 +83,13 @@ end
 local scores, best = KEYS[orders], tonumber(ARGV[first])
 orders, first = orders + 1, first + 1
 if call('HEXISTS', scores, '') == 0 then
+  return 'p'
+end
+--end
+--if Data
+local datas = KEYS[orders]
+orders = orders + 1
+if call('HEXISTS', datas, '') == 0 then
   return 'p'
 end
 --end
@@ -157,6 +167,12 @@ local parity, replies = turn % 2, {}
 for i = first, #ARGV, 2 do
   local member, at, number, hash, field, mark = ARGV[i], unpack('>I8dBc10c7', ARGV[i + 1])
   local set, reply = KEYS[hash + parity], waits
+  --if Data
+  local cut, had, given = string.find(member, '\0', 1, true), '', nil -- what the member had, and gets if the command tells
+  if cut then
+    member, given = sub(member, 1, cut - 1), sub(member, cut + 1)
+  end
+  --end
   local record = call('HGET', set, field) or call('HGET', KEYS[hash + 1 - parity], field)
   --if Guard
   --if Durable
@@ -189,7 +205,12 @@ for i = first, #ARGV, 2 do
     local old, score, share, limit = call('ZSCORE', board, member), number + 0, 0, 9007199254740991 -- -0 becomes 0
     if old then
       old = tonumber(old) + 0
+      --if Data
+      had = call('HGET', datas, member) or ''
+      share = -tonumber(sub(sha1hex(pack('>d', old) .. member .. (had ~= '' and '\0' .. had or '')), 1, 12), 16)
+      --else
       share = -tonumber(sub(sha1hex(pack('>d', old) .. member), 1, 12), 16)
+      --end
     end
     local base = old
     --if Trim
@@ -231,6 +252,11 @@ for i = first, #ARGV, 2 do
       --end
     end
     --if Best
+    --if Data
+    if base and op == 5 and base >= score then
+      given = nil -- it is that of the best
+    end
+    --end
     if base and op == 5 and base > score then
       --if Ties
       score = floor(base)
@@ -317,6 +343,16 @@ for i = first, #ARGV, 2 do
         end
       end
       --end
+      --if Data
+      local data = op ~= 3 and (given or had) or ''
+      if data == '' then -- of a member that is new, too: another may have been removed by hand
+        if had ~= '' or not old then
+          call('HDEL', datas, member)
+        end
+      elseif data ~= had then
+        call('HSET', datas, member, data)
+      end
+      --end
       --if Hidden
       if moves and flags < 128 then
         flags = flags + 128
@@ -348,7 +384,11 @@ for i = first, #ARGV, 2 do
         --else
         if score ~= number then
         --end
+          --if Data
+          new = tonumber(sub(sha1hex(pack('>d', score) .. member .. (data ~= '' and '\0' .. data or '')), 1, 12), 16)
+          --else
           new = tonumber(sub(sha1hex(pack('>d', score) .. member), 1, 12), 16)
+          --end
         end
         share = share + new
         call('ZADD', board, score, member) -- Redis writes it with 17 digits
@@ -363,6 +403,12 @@ for i = first, #ARGV, 2 do
         end
       end
       sum, seq = (sum + share) % 281474976710656, seq + 1
+      --if Data
+      record = pack('>c7dI7I6I6I4I6I2c0', mark, score, run, seq, sum, members, at, #data, data)
+      --if Origin
+      record = record .. sub(ARGV[i + 1], 35)
+      --end
+      --else
       --if Hidden
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
       if hides or moves then
@@ -376,6 +422,7 @@ for i = first, #ARGV, 2 do
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
       --end
       --end
+      --end
       --if Trim
       while members > best and #record < 1000 do
         local worst = call('ZRANGE', board, 0, 0, 'WITHSCORES')
@@ -383,7 +430,13 @@ for i = first, #ARGV, 2 do
         call('ZREM', board, worst[1])
         call('HSET', scores, worst[1], left)
         members, seq = members - 1, seq + 1
+        --if Data
+        local lost = call('HGET', datas, worst[1])
+        call('HDEL', datas, worst[1])
+        sum = (sum - tonumber(sub(sha1hex(pack('>d', left) .. worst[1] .. (lost and '\0' .. lost or '')), 1, 12), 16)) % 281474976710656
+        --else
         sum = (sum - tonumber(sub(sha1hex(pack('>d', left) .. worst[1]), 1, 12), 16)) % 281474976710656
+        --end
         record = record .. pack('>I6Bc0', sum, #worst[1], worst[1])
       end
       --end

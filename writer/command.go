@@ -32,6 +32,16 @@ type Command struct {
 	At      int64               // Unix milliseconds
 	Reason  string              // why a member is hidden or restored
 	Prime   bool                // what ended periods give a member of a rolling board
+	Data    *string             // what the member has from now on beside its score, "": nothing; nil: what it had
+	HasData bool                // members of the board may have data
+}
+
+// text is the member as apply.lua takes it: with the command's data, if it has any, behind it.
+func (c *Command) text() string {
+	if c.Data == nil || !c.HasData {
+		return c.Member
+	}
+	return c.Member + "\x00" + *c.Data
 }
 
 // groups are the command's groups as one text, the same for equal ones; "" without any.
@@ -53,7 +63,7 @@ func (c *Command) raw() float64 {
 // Refusal is the reason why a command is not applied. Reason is one of a few fixed
 // words, usable as a metric label; those from "board" to "at" name a field of the command, "field" is one that should not be there.
 type Refusal struct {
-	Reason string // size, json, field, board, class, dims, room, member, op, delta, score, order, at; blocked, score_range, unknown_class and more
+	Reason string // size, json, field, board, class, dims, room, member, op, delta, score, order, at, data; blocked, score_range, unknown_class and more
 	Err    error
 }
 
@@ -77,6 +87,7 @@ type rawCommand struct {
 	At     int64             `json:"at"`
 	Reason string            `json:"reason,omitempty"`
 	Prime  bool              `json:"prime,omitempty"`
+	Data   *string           `json:"data,omitempty"`
 }
 
 // foreignCommand is what may come as a command.
@@ -102,12 +113,13 @@ type rest struct {
 	Sum     jsontext.Value `json:"sum"`
 	Members jsontext.Value `json:"members"`
 	Tag     jsontext.Value `json:"tag"`
+	Data64  jsontext.Value `json:"data64"`
 }
 
 // encodeCommand returns the JSON of a command, its time included: that of the record that
 // it becomes would be another.
 func encodeCommand(c *Command) []byte {
-	w := rawCommand{Class: c.Class, Dims: c.Dims, By: c.By, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At, Reason: c.Reason}
+	w := rawCommand{Class: c.Class, Dims: c.Dims, By: c.By, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At, Reason: c.Reason, Data: c.Data}
 	if c.Class == "" {
 		w.Board = string(c.Board)
 	}
@@ -170,7 +182,10 @@ func (w *foreignCommand) command(data []byte) (*Command, error) {
 	if err != nil {
 		return nil, &Refusal{"op", err}
 	}
-	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, By: w.By, Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At, Prime: w.Prime}
+	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, By: w.By, Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At, Prime: w.Prime, Data: w.Data}
+	if op == wire.OpDelete || op.Moves() {
+		c.Data = nil // as its number is
+	}
 	if c.Number, err = w.number(op); err != nil {
 		return nil, err
 	}
@@ -213,6 +228,10 @@ func (c *Command) check() error {
 	if c.Room != "" {
 		room = rooms.CheckUID(c.Room)
 	}
+	var data error
+	if c.Data != nil {
+		data = rankcache.CheckData(*c.Data)
+	}
 	var at error
 	if c.At < 0 {
 		at = fmt.Errorf("%d is before 1970: want Unix milliseconds", c.At)
@@ -222,7 +241,7 @@ func (c *Command) check() error {
 		err   error
 	}{
 		{"board", board}, {"member", rankcache.CheckMember(c.Member)},
-		{"order", wire.CheckOrderID(c.OrderID)}, {"room", room}, {"at", at},
+		{"order", wire.CheckOrderID(c.OrderID)}, {"room", room}, {"at", at}, {"data", data},
 	} {
 		if f.err != nil {
 			return &Refusal{f.field, f.err}

@@ -48,7 +48,7 @@ func (p *processor) fedBy(j *job) []*job {
 			continue
 		}
 		kind := to.Class
-		c := &Command{Class: kind.Name(), Dims: dims, Member: member, Op: j.Op, Number: j.Number, Form: kind.Form, OrderID: j.OrderID, At: j.Update.At}
+		c := &Command{Class: kind.Name(), Dims: dims, Member: member, Op: j.Op, Number: j.Number, Form: kind.Form, OrderID: j.OrderID, At: j.Update.At, HasData: kind.Data}
 		fed := &job{Command: c, round: j.round, origin: j.origin}
 		jobs = append(jobs, fed)
 		to, err := kind.At(dims, instant(board, c.At))

@@ -60,6 +60,9 @@ func resolveMove(c *Command, board class.Board, kind *rooms.Class) (r rules, lat
 
 // mayHide returns why nobody can be hidden on boards of a class, or nil.
 func mayHide(kind *rooms.Class) error {
+	if kind.Data {
+		return &Refusal{"hide", fmt.Errorf("members of boards of class %s have data: nobody is hidden there", kind.Name())}
+	}
 	if kind.Trim > 0 {
 		return &Refusal{"hide", fmt.Errorf("boards of class %s keep their best %d members only: nobody is hidden there", kind.Name(), kind.Trim)}
 	}

@@ -2,8 +2,11 @@ package writer
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +40,8 @@ type boardModel struct {
 	beyond   string             // limit that the last command was beyond
 	unranked int                // changes whose ties are not told apart
 	all      map[string]float64 // scores of a board that is trimmed, also of members outside
+	data     map[string]string  // of members on the board
+	gone     bool               // the hash of the data was deleted
 	veils    map[string]veiled  // of members that are, or were, hidden
 }
 
@@ -71,15 +76,15 @@ func (m *boardModel) prepare() (newRun bool) {
 	if turn > m.turn+1 {
 		clear(m.sets[(turn+1)%2])
 	}
-	newRun = !m.born || m.dirty
-	m.turn, m.born, m.dirty = max(m.turn, turn), true, false
+	newRun = !m.born || m.dirty || m.gone
+	m.turn, m.born, m.dirty, m.gone = max(m.turn, turn), true, false, false
 	return newRun
 }
 
 // apply returns what the command should give: a reason of refusal, an earlier update,
 // or a new one, and whether the run is a new one.
 func (m *boardModel) apply(c *Command) (reason string, first *known, newRun bool) {
-	if !m.born || max(m.now, m.last)/modelSpan > m.turn {
+	if !m.born || m.gone || max(m.now, m.last)/modelSpan > m.turn {
 		newRun = m.prepare()
 	}
 	m.beyond = ""
@@ -88,7 +93,7 @@ func (m *boardModel) apply(c *Command) (reason string, first *known, newRun bool
 	}
 	for _, set := range m.sets {
 		if k, ok := set[c.OrderID]; ok {
-			if k.command.Op != c.Op || k.command.Member != c.Member || k.command.Number != c.Number {
+			if k.command.Op != c.Op || k.command.Member != c.Member || k.command.Number != c.Number || !reflect.DeepEqual(k.command.Data, c.Data) {
 				return "order_conflict", nil, newRun
 			}
 			return "", &k, newRun
@@ -113,6 +118,7 @@ func (m *boardModel) apply(c *Command) (reason string, first *known, newRun bool
 	}
 	m.last = max(m.last, m.now)
 	m.seq++
+	m.keepData(c)
 	m.keep(c, score)
 	return "", nil, newRun
 }
@@ -232,6 +238,19 @@ func (m *boardModel) veil(c *Command) {
 	m.veils[c.Member] = veil
 }
 
+// keepData gives the member the command's data, but with best only if that is better.
+func (m *boardModel) keepData(c *Command) {
+	switch {
+	case c.Op == wire.OpDelete:
+		delete(m.data, c.Member)
+	case c.Data == nil || c.Op == wire.OpBest && m.has(c.Member) && m.base(c.Member) >= c.raw():
+	case *c.Data == "":
+		delete(m.data, c.Member)
+	default:
+		m.data[c.Member] = *c.Data
+	}
+}
+
 // trim returns the updates of the members that a change has driven out.
 func (m *boardModel) trim(u wire.Update) (trims []wire.Update) {
 	for m.rules.trim > 0 && len(m.scores) > m.rules.trim {
@@ -243,6 +262,7 @@ func (m *boardModel) trim(u wire.Update) (trims []wire.Update) {
 		}
 		m.all[worst] = m.scores[worst]
 		delete(m.scores, worst)
+		delete(m.data, worst)
 		m.seq++
 		trims = append(trims, wire.Update{Board: u.Board, Member: worst, Op: wire.OpTrim, Form: u.Form, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
 			Members: len(m.scores), OrderID: u.OrderID, At: u.At})
@@ -260,7 +280,7 @@ func (m *boardModel) turnGuard() {
 
 func (m *boardModel) sum() (sum uint64) {
 	for member, score := range m.scores {
-		sum = (sum + wire.Hash(member, score)) & wire.SumMask
+		sum = (sum + wire.Hash(rankcache.JoinData(member, m.data[member]), score)) & wire.SumMask
 	}
 	return sum
 }
@@ -275,13 +295,15 @@ func TestRandomCommandsEqualModel(t *testing.T) {
 	refuse := guard
 	refuse.Refuse = true
 	gain := rooms.Guard{Changes: 9, Per: time.Minute, Members: 11, Gain: 300, GainPer: time.Hour}
+	data := &rooms.Class{Data: true}
 	gains := gain
 	gains.Refuse = true
 	for i, r := range []rules{{}, {}, {}, {ties: rooms.TiesFirst}, {ties: rooms.TiesLast, guard: guard}, {guard: refuse}, {ties: rooms.TiesFirst, guard: refuse},
-		{trim: 5}, {trim: 4, ties: rooms.TiesFirst, guard: guard}, {guard: gain}, {guard: gains, ties: rooms.TiesFirst}, {guard: gains, trim: 4}, {best: true}, {best: true, ties: rooms.TiesLast}, {best: true, trim: 4, ties: rooms.TiesFirst, guard: guard}} {
+		{trim: 5}, {trim: 4, ties: rooms.TiesFirst, guard: guard}, {guard: gain}, {guard: gains, ties: rooms.TiesFirst}, {guard: gains, trim: 4}, {best: true}, {best: true, ties: rooms.TiesLast}, {best: true, trim: 4, ties: rooms.TiesFirst, guard: guard},
+		{kind: data}, {kind: data, ties: rooms.TiesFirst, guard: refuse}, {kind: data, trim: 4}, {kind: data, best: true}, {kind: data, best: true, trim: 4, ties: rooms.TiesLast, guard: gains}} {
 		h := quiet(t, func(o *Options) { o.BoardLife = 10_000 * time.Hour })
 		h.applier.birth.addAtOnce = []int{maxAtOnce, 3}[i%2]
-		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, form: rankcache.ScoreForm(i%2) * rankcache.ScoreLowest, changes: make(map[string]int), gains: make(map[string]float64), all: make(map[string]float64), veils: make(map[string]veiled)}
+		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, form: rankcache.ScoreForm(i%2) * rankcache.ScoreLowest, changes: make(map[string]int), gains: make(map[string]float64), all: make(map[string]float64), veils: make(map[string]veiled), data: make(map[string]string)}
 		h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
 		for step := range testkit.Sized(150, 400) {
 			if h.modelStep(t, m, step); t.Failed() {
@@ -318,7 +340,19 @@ func (h *fixture) modelStep(t *testing.T, m *boardModel, step int) {
 			[]any{m.run, m.seq, m.sum(), true, uint64(len(m.scores))})
 		equal(t, "turn", int64(meta.Turn), m.turn)
 		equal(t, "board", h.scores(t), m.scores)
+		if m.rules.data() {
+			equal(t, "data", h.dataOf(t), m.data)
+		}
 	}
+}
+
+// dataOf returns the data of the board's members; what others have left is of no account.
+func (h *fixture) dataOf(t *testing.T) map[string]string {
+	t.Helper()
+	all := h.client.HGetAll(t.Context(), h.opts.Names.CompanionKey(h.board, wire.Data)).Val()
+	scores := h.scores(t)
+	maps.DeleteFunc(all, func(member, _ string) bool { _, on := scores[member]; return !on })
+	return all
 }
 
 // changePast changes the board's keys as no writer does, but not so that the number of
@@ -328,7 +362,7 @@ func (h *fixture) changePast(t *testing.T, m *boardModel, step int) {
 		return
 	}
 	ctx, board, members := t.Context(), string(h.board), len(m.scores)
-	switch rand.IntN(5) {
+	switch rand.IntN(6) {
 	case 0:
 		must(t, h.client.ZAdd(ctx, board, redis.Z{Member: fmt.Sprint("past", step), Score: math.MaxFloat64 * float64(1-2*rand.IntN(2))}).Err())
 	case 1:
@@ -343,8 +377,16 @@ func (h *fixture) changePast(t *testing.T, m *boardModel, step int) {
 		m.born, m.lost, m.last, m.sets = false, true, 0, [2]map[string]known{{}, {}}
 		clear(m.all)
 		clear(m.veils)
+		clear(m.data)
+	case 5:
+		if m.rules.data() && m.born {
+			must(t, h.client.Del(ctx, h.opts.Names.CompanionKey(h.board, wire.Data)).Err())
+			m.gone = true
+			clear(m.data)
+		}
 	}
 	m.scores = h.scores(t)
+	maps.DeleteFunc(m.data, func(member, _ string) bool { _, on := m.scores[member]; return !on })
 	m.dirty = m.dirty || len(m.scores) != members
 }
 
@@ -356,6 +398,8 @@ func (h *fixture) randomModelCommand(m *boardModel) *Command {
 				c.At += rand.Int64N(100)
 				if rand.IntN(4) == 0 && c.Op != wire.OpDelete {
 					c.Number++
+				} else if c.HasData && rand.IntN(4) == 0 && c.Op != wire.OpDelete {
+					c.Data = new("other")
 				}
 				return &c
 			}
@@ -364,13 +408,18 @@ func (h *fixture) randomModelCommand(m *boardModel) *Command {
 	}
 	c := &Command{Board: h.board, OrderID: fmt.Sprint("o", rand.Int64()), Member: fmt.Sprint("m", rand.IntN(12)),
 		Op: wire.Op(1 + rand.IntN(3)), Number: math.Round(rand.NormFloat64()*1000) / 8, At: m.now - rand.Int64N(60_000), Form: m.form}
-	if m.rules.trim == 0 && rand.IntN(4) == 0 {
+	if m.rules.trim == 0 && !m.rules.data() && rand.IntN(4) == 0 {
 		serial := uint64(1 + rand.IntN(1<<20))
 		c.Op, c.Number, c.OrderID = wire.OpHide+wire.Op(rand.IntN(2)), float64(serial), wire.HideOrder(serial, c.Member)
 		return c
 	}
+	if c.HasData = m.rules.data(); c.HasData && c.Op != wire.OpDelete && rand.IntN(2) == 0 {
+		c.Data = new([]string{"", "car 1", "ü", strings.Repeat("x", rankcache.MaxDataLen)}[rand.IntN(4)])
+	}
 	if m.rules.best && rand.IntN(3) > 0 {
-		c.Op = wire.OpBest
+		if c.Op = wire.OpBest; rand.IntN(4) == 0 {
+			c.Number = m.form.Shown(math.Floor(m.base(c.Member))) // as good as the best
+		}
 	}
 	if m.rules.features().Ties {
 		c.Number = math.Round(c.Number)
@@ -414,7 +463,7 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 	}
 	score := m.scores[j.Member]
 	want := wire.Update{Board: h.board, Member: j.Member, Op: j.Op, Form: m.form, Score: score, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
-		Members: len(m.scores), OrderID: j.OrderID, At: j.At}
+		Members: len(m.scores), OrderID: j.OrderID, At: j.At, Data: m.data[j.Member]}
 	if j.Op.HasDelta() {
 		want.Delta = j.Number
 	}

@@ -21,9 +21,10 @@ func orderField(orderID string) string { return wire.OrderField(orderID) }
 // so the record holds only the rest of the update. The trims that a change has caused
 // follow, each with the next seq and one member less.
 //
-//	mark                            7 bytes: op, and wire.Hash of member, number and groups
+//	mark                            7 bytes: op, and wire.Hash of member, number, groups and data
 //	struct.pack('>d', score)        8, 0 after a delete
 //	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
+//	struct.pack('>I2c0')           2 and the data's length, where members may have data: the member's after the change
 //	struct.pack('>I6BI7')          14, of a hidden member and of a hide or restore: wire.CutVeil
 //	struct.pack('>I6Bc0')          7 and the member's length, of each trim: sum, member
 //	origin                          4, of durable boards: the record of the command topic that was applied
@@ -44,7 +45,13 @@ func originOf(at kafka.TopicPartition) string {
 }
 
 // mark returns the fields of c that a repeat must have in common with it.
-func mark(c *Command) string { return wire.OrderMark(c.Op, c.Member, c.raw(), c.groups()) }
+func mark(c *Command) string {
+	with := c.groups()
+	if c.Data != nil {
+		with += "\x00" + *c.Data
+	}
+	return wire.OrderMark(c.Op, c.Member, c.raw(), with)
+}
 
 // packed returns c as apply.lua unpacks it: '>I8dBc10c7', and its origin on a durable board. at is the time that counts
 // for it, and hash the index in KEYS, from 1, of its order id's hash in set 0.
@@ -68,18 +75,33 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 	if c.Op.HasDelta() {
 		u.Delta = c.Number
 	}
-	veil, rest := wire.CutVeil(record[recordLen:])
-	u.Veil = veil
-	trims, ok := readTrims(u, rest)
+	rest, ok := record[recordLen:], true
+	if c.HasData {
+		u.Data, rest, ok = readData(rest)
+	}
+	if ok {
+		u.Veil, rest = wire.CutVeil(rest)
+		trims, ok = readTrims(u, rest)
+	}
 	if !ok {
 		err = badReply(record)
 	}
 	return u, trims, err
 }
 
+// readData returns the data that a record has, and what is behind it.
+func readData(text string) (data, rest string, ok bool) {
+	const head = 2
+	if len(text) < head || len(text) < head+int(bigEndian(text[:head])) {
+		return "", "", false
+	}
+	end := head + int(bigEndian(text[:head]))
+	return text[head:end], text[end:], true
+}
+
 // readTrims returns the updates of the members that were trimmed after u.
 func readTrims(u wire.Update, data string) (trims []wire.Update, ok bool) {
-	u.Op, u.Delta, u.Score, u.By = wire.OpTrim, 0, 0, ""
+	u.Op, u.Delta, u.Score, u.By, u.Data = wire.OpTrim, 0, 0, "", ""
 	for len(data) > 0 && len(data) != originLen {
 		const head = 6 + 1 // sum, length of the member
 		if len(data) < head || len(data) < head+int(data[6]) {
@@ -140,7 +162,7 @@ var refusals = map[string]*Refusal{
 	"G":              {"guard", errors.New("the member would gain more than the guard of the board's class allows; nothing was changed")},
 	"S":              {"guard", errors.New("it was refused when it was read before, and may not be accepted when it is read again")},
 	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
-	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member, number or group: use a new one for each change")},
+	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member, number, group or data: use a new one for each change")},
 	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
 	"primed":         {"prime", errors.New("the board has all of its primes, or was begun after its sources and gets none")},
 	"hidden_full":    {"hidden_full", fmt.Errorf("the board hides %d members, or %d have been hidden; nothing was changed", wire.MaxHidden, wire.MaxVeils)},

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -90,8 +91,12 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 
 func (a *adopter) runPrepare(ctx context.Context, b rankcache.BoardID, r *rules, run, eras, first, begins string, hidden []any) (string, error) {
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
-	keys := append(a.allKeys(b, r), a.names.CompanionKey(b, wire.Hidden))
-	args := []any{now.UnixMilli(), newRun(now), a.keepOf(r), int64(orderLife / time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras, first, begins}
+	keys, data := a.allKeys(b, r), 0
+	if r.data() {
+		data = slices.Index(keys, a.names.CompanionKey(b, wire.Data)) + 1
+	}
+	keys = append(keys, a.names.CompanionKey(b, wire.Hidden))
+	args := []any{now.UnixMilli(), newRun(now), a.keepOf(r), int64(orderLife / time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras, first, begins, data}
 	reply, err := prepareScript.Run(ctx, a.client, keys, append(args, hidden...)...).Text()
 	if err == nil && reply == "" {
 		err = badReply(reply)

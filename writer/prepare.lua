@@ -9,7 +9,8 @@
 -- with a period its end and when it expires, in ms (0: no period), and the eras of all masters
 -- if the board is durable, else "". Such a board has a run of its own in each era in which it changes. What the
 -- field '' of the other hashes of a new board is. Whether the board may begin:
--- "" always, "there" if it has a meta, "none" only if that is of this era. Else it answers "b". Last, pairs: a member that
+-- "" always, "there" if it has a meta, "none" only if that is of this era. Else it answers "b". Which of KEYS
+-- is the hash of what members have beside their scores (0: none). Last, pairs: a member that
 -- all boards of the class hide, and the serial of what hid it.
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
 -- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
@@ -83,7 +84,7 @@ for set = 0, 1 do
     end
   end
 end
-for i = 13, not meta and #ARGV or 0, 2 do -- nobody sees the board before
+for i = 14, not meta and #ARGV or 0, 2 do -- nobody sees the board before
   if call('HSETNX', hidden, ARGV[i], ARGV[i + 1] .. ' ' .. (call('ZSCORE', KEYS[1], ARGV[i]) or '-')) == 1 then
     call('HSET', hidden, '', '')
     card = card - call('ZREM', KEYS[1], ARGV[i])
@@ -102,7 +103,9 @@ for i = 3 + 2 * n, others do
   end
 end
 
-local adopt = flags % 64 >= 32 or card ~= members or again ~= ''
+local data = ARGV[13] ~= '0' and KEYS[tonumber(ARGV[13])]
+local lost = data and meta and call('HEXISTS', data, '') == 0 -- and with it what the sum was made of
+local adopt = flags % 64 >= 32 or card ~= members or again ~= '' or lost
 if turned then
   version, rest, turned = 2, era .. (rest ~= '' and rest:sub(17) or string.rep('\0', 28)), meta
 end
@@ -126,9 +129,13 @@ if adopt then
   if card > tonumber(ARGV[5]) then
     flags = flags + 48
   else
-    local rows = call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+    local rows, texts = call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'), {}
+    local all = data and call('HGETALL', data) or {}
+    for i = 1, #all, 2 do
+      texts[all[i]] = all[i + 1] ~= '' and all[i] .. '\0' .. all[i + 1] or nil
+    end
     for i = 1, #rows, 2 do
-      local share = redis.sha1hex(struct.pack('>d', tonumber(rows[i + 1]) + 0) .. rows[i]):sub(1, 12)
+      local share = redis.sha1hex(struct.pack('>d', tonumber(rows[i + 1]) + 0) .. (texts[rows[i]] or rows[i])):sub(1, 12)
       sum = (sum + tonumber(share, 16)) % 281474976710656
     end
   end

@@ -26,6 +26,7 @@ var classProblems = map[string]string{
 	"unknown_class":   "No such class",
 	"bad_dims":        "Dimensions are not those of the class",
 	"bad_by":          "Groups are not those of the class",
+	"bad_data":        "The class has no data",
 	"no_period":       "No season at that time",
 	"board_and_class": "Board and class named",
 	"op_not_allowed":  "The class does not allow the operation",

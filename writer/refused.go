@@ -45,7 +45,7 @@ func sourceOf(m *kafka.Message) commandSource {
 // metrics, which also name the field.
 var wireReasons = map[string]string{"score_range": "score_range", "guard": "guard", "order_conflict": "order_conflict", "too_old": "too_old",
 	"early": "early", "blocked": "blocked", "type": "wrong_type", "unreadable": "unreadable",
-	"unknown_class": "unknown_class", "bad_dims": "bad_dims", "bad_by": "bad_by", "no_period": "no_period", "board_and_class": "board_and_class", "op_not_allowed": "op_not_allowed", "late": "late", "class_not_allowed": "class_not_allowed", "ended": "ended"}
+	"unknown_class": "unknown_class", "bad_dims": "bad_dims", "bad_by": "bad_by", "bad_data": "bad_data", "no_period": "no_period", "board_and_class": "board_and_class", "op_not_allowed": "op_not_allowed", "late": "late", "class_not_allowed": "class_not_allowed", "ended": "ended"}
 
 // refuser counts and logs refused commands, and makes the records that tell of them.
 type refuser struct {

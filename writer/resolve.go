@@ -20,6 +20,9 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	if math.Abs(c.Number) > maxScore {
 		return r, nil, refusals["score_range"]
 	}
+	if c.Data != nil && len(classes.Classes) == 0 {
+		return r, nil, errNoData
+	}
 	if len(classes.Classes) == 0 && c.Class == "" && !c.Prime && len(c.By) == 0 {
 		return r, nil, withoutClass(c)
 	}
@@ -29,6 +32,8 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 		return r, nil, err
 	case len(c.By) > 0 && (kind == nil || c.Prime):
 		return r, nil, &Refusal{"bad_by", errors.New("boards of no class, and primes, have no groups: leave by out")}
+	case c.Data != nil && (kind == nil || !kind.Data):
+		return r, nil, errNoData
 	case c.Prime:
 		return resolvePrime(c, board, kind, arrived)
 	case c.Op.Moves():
@@ -38,7 +43,7 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	case kind.Rolls():
 		return r, nil, &Refusal{"op_not_allowed", fmt.Errorf("boards of class %s are sums of those of class %s: change these", kind.Name(), kind.Rolling.Of)}
 	}
-	c.Form = kind.Form
+	c.Form, c.HasData = kind.Form, kind.Data
 	if !slices.Contains(kind.Ops, c.Op) {
 		return r, nil, &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
 	}
@@ -52,6 +57,9 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	}
 	return rulesOf(board, kind), outside(board.Period, kind.Grace, arrived), nil
 }
+
+// errNoData refuses data where there can be none.
+var errNoData = &Refusal{"bad_data", errors.New("members of the board have no data: it is of no class with data: true")}
 
 // withoutClass returns the refusal of a command that boards of no class don't take.
 func withoutClass(c *Command) error {
@@ -92,11 +100,14 @@ func rulesOf(b class.Board, kind *rooms.Class) rules {
 
 // commutes reports whether the sequence of changes by op does not matter, but for ties and guards.
 func (r *rules) commutes(op wire.Op) bool {
-	return op == wire.OpIncr || op.Moves() || op == wire.OpBest && r.kind != nil && r.kind.Commutes()
+	return op.Moves() || !r.data() && (op == wire.OpIncr || op == wire.OpBest && r.kind != nil && r.kind.Commutes())
 }
 
 // durable reports whether no change of the board may be lost.
 func (r *rules) durable() bool { return r.kind != nil && r.kind.Durable }
+
+// data reports whether members may have data beside their scores.
+func (r *rules) data() bool { return r.kind != nil && r.kind.Data }
 
 // rolls reports whether the board is a sum of others.
 func (r *rules) rolls() bool { return r.kind != nil && r.kind.Rolls() }

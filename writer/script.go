@@ -25,6 +25,7 @@ type features struct {
 	Best       bool
 	By         bool // the mark is not the share of the command's number
 	Durable    bool
+	Data       bool
 	Prime      bool // of a rolling board
 	Hidden     bool // of one that hides members; not with Trim
 }
@@ -32,7 +33,7 @@ type features struct {
 func (r *rules) features() features {
 	return features{
 		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{}, Gain: r.guard.Gain > 0, Trim: r.trim > 0, Best: r.best, By: r.by, Durable: r.durable(), Prime: r.prime,
+		Guard: r.guard != rooms.Guard{}, Gain: r.guard.Gain > 0, Trim: r.trim > 0, Best: r.best, By: r.by || r.data(), Data: r.data(), Durable: r.durable(), Prime: r.prime,
 	}
 }
 
@@ -53,6 +54,8 @@ func (f features) has(section string) bool {
 		return f.Best
 	case "By":
 		return f.By
+	case "Data":
+		return f.Data
 	case "Durable":
 		return f.Durable
 	case "Prime":

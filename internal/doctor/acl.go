@@ -42,6 +42,7 @@ func (r Redis) needs(role string) []permission {
 	case "serve", "keep":
 		list := []permission{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
 			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board), read("HMGET", r.Names.CompanionKey(probeBoard, wire.Scores), "m"),
+			read("HGET", r.Names.CompanionKey(probeBoard, wire.Data), "m"), read("HGETALL", r.Names.CompanionKey(probeBoard, wire.Data)),
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot), read("GETRANGE", states, 0, 1), read("INFO", "server")}
 		seq := meta
 		if key, isKey := strings.CutPrefix(r.Total, "key:"); isKey {
@@ -77,6 +78,8 @@ func (r Redis) needs(role string) []permission {
 			read("ZRANGEBYSCORE", r.Names.RoomEnds, 0, 1), none("ZADD", r.Names.RoomEnds, "XX", 1, nobody), none("ZREM", r.Names.RoomEnds, nobody),
 			write("SADD", r.Names.RoomKey("0"), "b"), none("SREM", r.Names.RoomKey("0"), nobody),
 			read("ZRANGE", r.Names.Ends, 0, 0), read("HGETALL", r.Names.HiddenListKey("c")), write("HSET", r.Names.HiddenListKey("c"), "m", 1), none("HDEL", r.Names.HiddenListKey("c"), nobody)}
+		data := r.Names.CompanionKey(probeBoard, wire.Data)
+		list = append(list, read("HLEN", data), read("HMGET", data, "m"), read("HGETALL", data))
 		for _, c := range wire.Companions() {
 			key := r.Names.CompanionKey(probeBoard, c)
 			list = append(list, read("HGET", key, "m"), write("HSET", key, "m", 1), none("HDEL", key, "m"), write("HINCRBY", key, "m", 1))

@@ -65,7 +65,7 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 		return nil, err
 	}
 	defer client.Close()
-	v := &verifier{board: board, origin: origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout)), progress: progress}
+	v := &verifier{board: board, origin: origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout), origin.WithData(func(rankcache.BoardID) bool { return true })), progress: progress}
 	if o.sidecar != "" {
 		v.sidecar = &cli.AdminClient{Admin: o.sidecar}
 		if _, err := cli.ParseAddress("sidecar", o.sidecar); err != nil {

@@ -38,6 +38,9 @@ type difference struct {
 	Member string   `json:"member"`
 	Here   *float64 `json:"here_raw"`
 	Redis  *float64 `json:"redis_raw"`
+	// Data of both, of classes with data.
+	HereData  string `json:"here_data,omitempty"`
+	RedisData string `json:"redis_data,omitempty"`
 }
 
 // compareLine is a line of the answer. The last one has Done or Error.
@@ -132,7 +135,7 @@ func standings(ctx context.Context, r rankcache.Reader, id rankcache.BoardID, me
 func membersIn(rows []rankcache.Entry) []string {
 	members := make([]string, len(rows))
 	for i, e := range rows {
-		members[i] = e.Member
+		members[i], _ = rankcache.SplitData(e.Member)
 	}
 	return members
 }
@@ -141,7 +144,7 @@ func membersIn(rows []rankcache.Entry) []string {
 func suspect(ctx context.Context, suspects map[string]bool, board *localboard.Board, batch []rankcache.Entry) error {
 	here, err := standings(ctx, board, board.ID(), membersIn(batch))
 	for i, s := range here {
-		if s.Rank == 0 || s.Score != batch[i].Score {
+		if _, data := rankcache.SplitData(batch[i].Member); s.Rank == 0 || s.Score != batch[i].Score || s.Data.Of(s.Member) != data {
 			suspects[s.Member] = true
 		}
 	}
@@ -200,8 +203,10 @@ func (c *boardComparer) differing(ctx context.Context, id rankcache.BoardID, boa
 			return nil, err
 		}
 		for i := range here {
-			if here[i].Score != there[i].Score || (here[i].Rank == 0) != (there[i].Rank == 0) {
-				differ = append(differ, difference{here[i].Member, scoreOf(here[i].Standing), scoreOf(there[i].Standing)})
+			if data, other := here[i].Data.Of(here[i].Member), there[i].Data.Of(here[i].Member); data != other {
+				differ = append(differ, difference{here[i].Member, scoreOf(here[i].Standing), scoreOf(there[i].Standing), data, other})
+			} else if here[i].Score != there[i].Score || (here[i].Rank == 0) != (there[i].Rank == 0) {
+				differ = append(differ, difference{here[i].Member, scoreOf(here[i].Standing), scoreOf(there[i].Standing), data, other})
 			}
 		}
 		members = members[n:]

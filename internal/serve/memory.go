@@ -161,7 +161,7 @@ func readHeads(ctx context.Context, r rankcache.Reader, boards []rankcache.Board
 func sizeOf(head *rankcache.Answer) *admission.Size {
 	bytes := 0
 	for _, e := range head.Entries {
-		bytes += len(e.Member)
+		bytes += len(rankcache.JoinData(e.Member, head.Data.Of(e.Member)))
 	}
 	rows := max(1, len(head.Entries))
 	return &admission.Size{Members: head.Members, IDBytes: (bytes + rows - 1) / rows}

@@ -77,7 +77,8 @@ func (s *Sidecar) buildOrigin() (err error) {
 		return cli.Usagef("--total: %w", err)
 	}
 	s.origin = origin.New(s.redis, s.options.Names, origin.WithTotalSource(total),
-		origin.WithTimeout(s.options.RedisTimeout), origin.WithRegisterer(s.Registry))
+		origin.WithTimeout(s.options.RedisTimeout), origin.WithRegisterer(s.Registry),
+		origin.WithData(func(id rankcache.BoardID) bool { return s.Rooms.Tiers().HasData(id) }))
 	s.damage = newDamageLook(s.redis, s.options.Names)
 	s.parts = append(s.parts, s.damage)
 	return nil

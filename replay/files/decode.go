@@ -81,14 +81,17 @@ func (d *decoder) header() (replay.Saved, error) {
 	case string(head[:len(magic)]) != magic:
 		return replay.Saved{}, fmt.Errorf("%w: unknown format", ErrForeign)
 	}
-	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != version {
-		return replay.Saved{}, fmt.Errorf("%w: %d, want %d", ErrVersion, v, version)
+	v := binary.LittleEndian.Uint32(head[len(magic):])
+	if v != version && v != versionData {
+		return replay.Saved{}, fmt.Errorf("%w: %d, want %d or %d", ErrVersion, v, version, versionData)
 	}
 	body, err := d.part(binary.LittleEndian.Uint32(head[len(magic)+4:]), maxHeader)
 	if err != nil {
 		return replay.Saved{}, err
 	}
-	return parseHeader(body)
+	s, err := parseHeader(body)
+	s.HasData = v == versionData
+	return s, err
 }
 
 // block appends a block's members. more is false after the trailer.

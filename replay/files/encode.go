@@ -51,7 +51,11 @@ func encode(w io.Writer, s *replay.Saved, pieces iter.Seq[[]rankcache.Entry]) er
 
 func (e *encoder) header(s *replay.Saved) {
 	body := appendHeader(nil, s)
-	head := binary.LittleEndian.AppendUint32([]byte(magic), version)
+	v := uint32(version)
+	if s.HasData {
+		v = versionData
+	}
+	head := binary.LittleEndian.AppendUint32([]byte(magic), v)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(body)))
 	e.part(append(head, body...))
 }

@@ -15,6 +15,8 @@ import (
 const (
 	magic   = "RANKLAST"
 	version = 2
+	// versionData is that of files whose members may be joined with data: an earlier program would take both for the member.
+	versionData = 3
 
 	// Limits of a file that is read.
 	maxHeader     = 1 << 20

@@ -122,7 +122,7 @@ func TestSharedSnapshot(t *testing.T) {
 func TestSharedSnapshotThatCannotBeUsed(t *testing.T) {
 	good := encoded(t, 50)
 	otherVersion := slices.Clone(good)
-	otherVersion[len(magic)] = version + 1
+	otherVersion[len(magic)] = versionData + 1
 	turned := slices.Clone(good)
 	turned[len(turned)/2] ^= 1
 	snap, entries := sample(1)

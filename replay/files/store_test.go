@@ -123,7 +123,7 @@ func TestBlocksInTheWrongPlaceAreFound(t *testing.T) {
 func TestWhatIsRefusedHasAKind(t *testing.T) {
 	good := encoded(t, 50)
 	otherVersion := slices.Clone(good)
-	otherVersion[len(magic)] = version + 1
+	otherVersion[len(magic)] = versionData + 1
 	turned := slices.Clone(good)
 	turned[len(turned)/2] ^= 1
 	for name, c := range map[string]struct {

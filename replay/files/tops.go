@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"rankcache"
@@ -24,10 +25,12 @@ const (
 	topsFile    = "hot.tops"
 	topsMagic   = "RANKTOPS"
 	topsVersion = 1
+	// topsVersionData is that of files whose rows may be joined with data.
+	topsVersionData = 2
 
 	maxTops = 10_000
 	// maxTop is the longest page, in bytes.
-	maxTop = 1024 + rankcache.MaxTop*(rankcache.MaxMemberLen+2+scoreSize)
+	maxTop = 1024 + rankcache.MaxTop*(rankcache.MaxMemberLen+rankcache.MaxDataLen+3+scoreSize)
 )
 
 // SaveTops replaces the file of hot boards' pages, as [Store.Save] does that of a board.
@@ -60,7 +63,11 @@ func (s *Store) loadTops() ([]HotTop, error) {
 // The file has a part for the number of pages, and one for each page.
 func encodeTops(w io.Writer, tops []HotTop) error {
 	e := &encoder{out: bufio.NewWriterSize(w, blockBytes)}
-	head := binary.LittleEndian.AppendUint32([]byte(topsMagic), topsVersion)
+	version := uint32(topsVersion)
+	if slices.ContainsFunc(tops, func(t HotTop) bool { return t.Data != nil }) {
+		version = topsVersionData
+	}
+	head := binary.LittleEndian.AppendUint32([]byte(topsMagic), version)
 	e.part(binary.LittleEndian.AppendUint32(head, uint32(len(tops)))) // #nosec G115 -- at most maxTops
 	for i := range tops {
 		body := appendTop(nil, &tops[i])
@@ -78,7 +85,7 @@ func appendTop(dst []byte, t *HotTop) []byte {
 	dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(t.Members)), uint64(t.Life)) // #nosec G115 -- a count
 	dst = appendTime(appendTime(dst, t.PublishedAt), t.CurrentAt)
 	for _, e := range t.Entries {
-		dst = binary.LittleEndian.AppendUint64(appendText(dst, e.Member), math.Float64bits(e.Score))
+		dst = binary.LittleEndian.AppendUint64(appendText(dst, rankcache.JoinData(e.Member, t.Data.Of(e.Member))), math.Float64bits(e.Score))
 	}
 	return dst
 }
@@ -93,8 +100,8 @@ func decodeTops(r io.Reader) ([]HotTop, error) {
 	switch {
 	case string(head[:len(topsMagic)]) != topsMagic:
 		return nil, fmt.Errorf("%w: unknown format", ErrForeign)
-	case version != topsVersion:
-		return nil, fmt.Errorf("%w: %d, want %d", ErrVersion, version, topsVersion)
+	case version != topsVersion && version != topsVersionData:
+		return nil, fmt.Errorf("%w: %d, want %d or %d", ErrVersion, version, topsVersion, topsVersionData)
 	case n > maxTops:
 		return nil, fmt.Errorf("%w: %d pages, want at most %d", ErrCorrupt, n, maxTops)
 	}
@@ -129,6 +136,10 @@ func parseTop(body []byte) (HotTop, error) {
 	t.Entries, err = members(nil, string(c.rest))
 	if err == nil && len(t.Entries) > rankcache.MaxTop {
 		err = fmt.Errorf("%w: %d rows in a page", ErrCorrupt, len(t.Entries))
+	}
+	for i := range t.Entries {
+		member, data := rankcache.SplitData(t.Entries[i].Member)
+		t.Entries[i].Member, t.Data = member, t.Data.With(member, data)
 	}
 	return t, err
 }

@@ -52,7 +52,7 @@ func AppendPage(dst []byte, q *rankcache.Query, a *rankcache.Answer, s *Show, j 
 	if q.Range != nil {
 		dst = appendBeyond(strconv.AppendInt(append(dst, `,"matches":`...), int64(a.Matches), 10), a)
 	}
-	dst = s.appendRows(append(dst, `,"entries":`...), a.Start, a.Entries, a.Ahead, a.Members, j)
+	dst = s.appendRows(append(dst, `,"entries":`...), a.Start, a.Entries, a.Ahead, a.Members, a.Data, j)
 	return append(s.appendTrendError(appendMissing(dst, j)), '}')
 }
 
@@ -77,7 +77,7 @@ func appendBeyond(dst []byte, a *rankcache.Answer) []byte {
 }
 
 // appendRows appends rows of a board of so many members as an array; ahead is that of the first.
-func (s *Show) appendRows(dst []byte, start int, rows []rankcache.Entry, ahead rankcache.Ahead, members int, j *Joined) []byte {
+func (s *Show) appendRows(dst []byte, start int, rows []rankcache.Entry, ahead rankcache.Ahead, members int, data *rankcache.Data, j *Joined) []byte {
 	dst = append(dst, '[')
 	for i := range rows {
 		if i > 0 {
@@ -86,7 +86,7 @@ func (s *Show) appendRows(dst []byte, start int, rows []rankcache.Entry, ahead r
 				ahead = ahead.Next(start+i, rows[i].Score, rows[i-1].Score, s.Form)
 			}
 		}
-		dst = s.appendPlace(append(dst, '{'), rankcache.Standing{Member: rows[i].Member, Score: rows[i].Score, Rank: start + i + 1}, ahead, members)
+		dst = s.appendPlace(append(dst, '{'), rankcache.Standing{Member: rows[i].Member, Score: rows[i].Score, Rank: start + i + 1}, ahead, members, data)
 		dst = append(AppendProfile(dst, j, i), '}')
 	}
 	return append(dst, ']')
@@ -198,7 +198,7 @@ func (s *Show) appendOwn(dst []byte, own *rankcache.Own) []byte {
 	for i := 1; s.Ranked && i <= rowOf(own); i++ {
 		ahead = ahead.Next(own.First+i, own.Neighbours[i].Score, own.Neighbours[i-1].Score, s.Form)
 	}
-	dst = s.appendPlace(dst, own.Standing, ahead, own.Stamp.Members)
+	dst = s.appendPlace(dst, own.Standing, ahead, own.Stamp.Members, own.Data)
 	if s.Mode == rankcache.Approx && own.Rank > 0 {
 		dst = appendWithin(dst, own)
 	}
@@ -215,7 +215,7 @@ func appendWithin(dst []byte, own *rankcache.Own) []byte {
 }
 
 func (s *Show) appendNeighbours(dst []byte, own *rankcache.Own, j *Joined) []byte {
-	return s.appendRows(append(dst, `,"neighbours":`...), own.First, own.Neighbours, own.Ahead, own.Stamp.Members, j)
+	return s.appendRows(append(dst, `,"neighbours":`...), own.First, own.Neighbours, own.Ahead, own.Stamp.Members, own.Data, j)
 }
 
 // AppendMeError appends why a page lacks the caller's standing.

@@ -29,8 +29,8 @@ func ShowOf(q *rankcache.Query, a *rankcache.Answer, t *Trend) Show {
 }
 
 // appendPlace appends the fields of one row, whose rank is its place on a board of so many
-// members; 0: it is not on the board.
-func (s *Show) appendPlace(dst []byte, row rankcache.Standing, ahead rankcache.Ahead, members int) []byte {
+// members; 0: it is not on the board. data has what the member has beside its score.
+func (s *Show) appendPlace(dst []byte, row rankcache.Standing, ahead rankcache.Ahead, members int, data *rankcache.Data) []byte {
 	if row.Rank == 0 {
 		dst = wire.AppendString(append(dst, `"rank":null,"member":`...), row.Member)
 		if !row.Trimmed {
@@ -44,6 +44,9 @@ func (s *Show) appendPlace(dst []byte, row rankcache.Standing, ahead rankcache.A
 	dst = strconv.AppendInt(append(dst, `"rank":`...), int64(row.Rank), 10)
 	dst = wire.AppendString(append(dst, `,"member":`...), row.Member)
 	dst = wire.AppendScore(append(dst, `,"score":`...), s.Form.Shown(row.Score))
+	if text := data.Of(row.Member); text != "" {
+		dst = wire.AppendString(append(dst, `,"data":`...), text)
+	}
 	if s.Percentile {
 		dst = appendPercentile(dst, ahead.Percentile(members))
 	}

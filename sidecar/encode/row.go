@@ -4,9 +4,9 @@ import "rankcache"
 
 // AppendRow appends one row as pages of its board have it. profiles is whether pages have
 // profiles; a nil profile is null. A nil trend is none.
-func AppendRow(dst []byte, rank int, e *rankcache.Entry, form rankcache.ScoreForm, trend *Trend, profiles bool, profile []byte) []byte {
+func AppendRow(dst []byte, rank int, e *rankcache.Entry, data *rankcache.Data, form rankcache.ScoreForm, trend *Trend, profiles bool, profile []byte) []byte {
 	s := Show{Form: form, Trend: trend}
-	dst = s.appendPlace(append(dst, '{'), rankcache.Standing{Member: e.Member, Score: e.Score, Rank: rank}, rankcache.Ahead{}, 0)
+	dst = s.appendPlace(append(dst, '{'), rankcache.Standing{Member: e.Member, Score: e.Score, Rank: rank}, rankcache.Ahead{}, 0, data)
 	if profiles {
 		j := Joined{Profiles: [][]byte{profile}}
 		dst = AppendProfile(dst, &j, 0)

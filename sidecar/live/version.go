@@ -16,6 +16,7 @@ import (
 type Row struct {
 	Member  string
 	Score   float64 // as it is shown
+	Data    string  // what the member has beside it; "": nothing
 	Before  int     // the rank in the period before; 0: it was not on that board, -1: not known
 	JSON    []byte  // the row's object
 	profile int     // where in it the profile begins; 0: none was asked for
@@ -91,7 +92,7 @@ func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joine
 				profile = []byte("null")
 			}
 		}
-		v.setRow(old, i, &a.Entries[i], trend, profile)
+		v.setRow(old, i, &a.Entries[i], a.Data, trend, profile)
 		v.length += len(v.rows[i].JSON) + 1
 	}
 	var room [256]byte
@@ -101,19 +102,19 @@ func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joine
 }
 
 // setRow sets the row i: that of old if it is the same.
-func (v *version) setRow(old *version, i int, e *rankcache.Entry, trend *encode.Trend, profile []byte) {
-	score, before := v.form.Shown(e.Score), -1
+func (v *version) setRow(old *version, i int, e *rankcache.Entry, data *rankcache.Data, trend *encode.Trend, profile []byte) {
+	score, text, before := v.form.Shown(e.Score), data.Of(e.Member), -1
 	if trend != nil {
 		before = trend.Ranks[e.Member]
 	}
 	if old != nil && i < len(old.rows) && old.form == v.form {
-		if r := old.rows[i]; r.Score == score && r.Before == before && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
+		if r := old.rows[i]; r.Score == score && r.Data == text && r.Before == before && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
 			v.rows[i] = r
 			return
 		}
 	}
-	scratch := encode.AppendRow(v.publisher.scratch[:0], i+1, e, v.form, trend, profile != nil, profile)
-	r := &Row{Member: strings.Clone(e.Member), Score: score, Before: before, JSON: bytes.Clone(scratch), since: v.n}
+	scratch := encode.AppendRow(v.publisher.scratch[:0], i+1, e, data, v.form, trend, profile != nil, profile)
+	r := &Row{Member: strings.Clone(e.Member), Score: score, Data: strings.Clone(text), Before: before, JSON: bytes.Clone(scratch), since: v.n}
 	v.publisher.scratch = scratch
 	if profile != nil {
 		r.profile = len(r.JSON) - 1 - len(profile)

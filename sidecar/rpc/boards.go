@@ -194,7 +194,7 @@ func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v
 		return nil, errorOf(&encode.Problem{Code: encode.CodeUnknownMember})
 	}
 	if len(own.Neighbours) > 0 {
-		a.Start, a.Entries, a.Ahead, f.Limit = own.First, own.Neighbours, own.Ahead, len(own.Neighbours)
+		a.Start, a.Entries, a.Data, a.Ahead, f.Limit = own.First, own.Neighbours, own.Data, own.Ahead, len(own.Neighbours)
 		m := pageMaker(s).pageOf(ctx, &f, a.Start, &a)
 		return &v1.GetStandingResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standing: m.Rows[own.Rank-1-own.First]}, nil
 	}

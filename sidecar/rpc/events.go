@@ -58,7 +58,7 @@ func updateMessage(m *live.Message) *v1.WatchResponse {
 	}
 	rows := make([]*v1.Row, len(m.Rows))
 	for i, r := range m.Rows {
-		rows[i] = &v1.Row{Rank: proto.Int64(int64(i + 1)), Member: r.Member, Score: &r.Score, Profile: profileText(r.Profile())}
+		rows[i] = &v1.Row{Rank: proto.Int64(int64(i + 1)), Member: r.Member, Score: &r.Score, Data: dataText(r.Data), Profile: profileText(r.Profile())}
 		if r.Before > 0 {
 			rows[i].PreviousRank = proto.Int64(int64(r.Before))
 		}

@@ -24,7 +24,7 @@ func (s pageMaker) pageOf(ctx context.Context, f *found, start int, a *rankcache
 	j := s.join(f.Profiles, a.Entries)
 	m.ProfilesMissing = int32(j.Missing)
 	rows := s.rowsOf(ctx, f, a)
-	m.Rows = rows.rows(a.Entries, start, a.Ahead, a.Members, &j)
+	m.Rows = rows.rows(a.Entries, start, a.Ahead, a.Members, a.Data, &j)
 	rows.tell(m)
 	return m
 }

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -45,8 +46,8 @@ func (m *rowMaker) tell(page *v1.Page) {
 	}
 }
 
-// row returns a row without a profile, of a board of so many members.
-func (m *rowMaker) row(s *rankcache.Standing, ahead rankcache.Ahead, members int) *v1.Row {
+// row returns a row without a profile, of a board of so many members; data has what the member has beside its score.
+func (m *rowMaker) row(s *rankcache.Standing, ahead rankcache.Ahead, members int, data *rankcache.Data) *v1.Row {
 	row := &v1.Row{Member: s.Member}
 	if s.Rank > 0 {
 		rank := s.Rank
@@ -61,7 +62,7 @@ func (m *rowMaker) row(s *rankcache.Standing, ahead rankcache.Ahead, members int
 	if !s.Found() {
 		return row
 	}
-	row.Score = proto.Float64(m.form.Shown(s.Score))
+	row.Score, row.Data = proto.Float64(m.form.Shown(s.Score)), dataText(data.Of(s.Member))
 	if m.trend != nil && m.trend.Ranks[s.Member] > 0 {
 		row.PreviousRank = proto.Int64(int64(m.trend.Ranks[s.Member]))
 	}
@@ -70,7 +71,7 @@ func (m *rowMaker) row(s *rankcache.Standing, ahead rankcache.Ahead, members int
 
 // own returns the row of a member without neighbours.
 func (m *rowMaker) own(o *rankcache.Own) *v1.Row {
-	row := m.row(&o.Standing, o.Ahead, o.Stamp.Members)
+	row := m.row(&o.Standing, o.Ahead, o.Stamp.Members, o.Data)
 	if m.mode != rankcache.Approx || o.Rank == 0 {
 		return row
 	}
@@ -82,16 +83,19 @@ func (m *rowMaker) own(o *rankcache.Own) *v1.Row {
 }
 
 // rows returns a run of rows; ahead is that of the first.
-func (m *rowMaker) rows(entries []rankcache.Entry, start int, ahead rankcache.Ahead, members int, j *encode.Joined) []*v1.Row {
+func (m *rowMaker) rows(entries []rankcache.Entry, start int, ahead rankcache.Ahead, members int, data *rankcache.Data, j *encode.Joined) []*v1.Row {
 	rows := make([]*v1.Row, len(entries))
 	for i := range entries {
 		if i > 0 && (m.mode != rankcache.Ordinal || m.percentile) {
 			ahead = ahead.Next(start+i, entries[i].Score, entries[i-1].Score, m.form)
 		}
-		rows[i] = m.row(&rankcache.Standing{Member: entries[i].Member, Score: entries[i].Score, Rank: start + i + 1}, ahead, members)
+		rows[i] = m.row(&rankcache.Standing{Member: entries[i].Member, Score: entries[i].Score, Rank: start + i + 1}, ahead, members, data)
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}
 	}
 	return rows
 }
+
+// dataText returns data as a string of protobuf, which is UTF-8, whatever somebody has written to Redis by hand.
+func dataText(data string) string { return strings.ToValidUTF8(data, "\uFFFD") }

@@ -60,6 +60,7 @@ type command struct {
 	Score  *float64          `json:"score,omitempty"`
 	Order  string            `json:"order"`
 	At     int64             `json:"at,omitempty"`
+	Data   *string           `json:"data,omitempty"`
 }
 
 func (s scores) post(ctx context.Context, r *v1.PostScoresRequest) (*v1.PostScoresResponse, error) {
@@ -67,7 +68,7 @@ func (s scores) post(ctx context.Context, r *v1.PostScoresRequest) (*v1.PostScor
 		Commands []command `json:"commands"`
 	}{make([]command, len(r.Commands))}
 	for i, c := range r.Commands {
-		batch.Commands[i] = command{c.GetBoard(), c.GetClass(), c.GetDims(), c.GetBy(), c.GetRoom(), c.GetMember(), c.GetOp(), c.Delta, c.Score, c.GetOrder(), c.GetAt()}
+		batch.Commands[i] = command{c.GetBoard(), c.GetClass(), c.GetDims(), c.GetBy(), c.GetRoom(), c.GetMember(), c.GetOp(), c.Delta, c.Score, c.GetOrder(), c.GetAt(), c.Data}
 	}
 	body, err := json.Marshal(batch)
 	if err != nil { // JSON has no infinite numbers

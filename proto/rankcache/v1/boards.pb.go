@@ -503,7 +503,9 @@ type Row struct {
 	// The seq of the board when it had the scores that the rank is from. Not set: the rank is exact.
 	LadderSeq *uint64 `protobuf:"varint,9,opt,name=ladder_seq,json=ladderSeq,proto3,oneof" json:"ladder_seq,omitempty"`
 	// How long ago that was.
-	LadderAgeMs   *int64 `protobuf:"varint,10,opt,name=ladder_age_ms,json=ladderAgeMs,proto3,oneof" json:"ladder_age_ms,omitempty"`
+	LadderAgeMs *int64 `protobuf:"varint,10,opt,name=ladder_age_ms,json=ladderAgeMs,proto3,oneof" json:"ladder_age_ms,omitempty"`
+	// What the member has beside its score, of classes with data; empty: nothing.
+	Data          string `protobuf:"bytes,11,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -606,6 +608,13 @@ func (x *Row) GetLadderAgeMs() int64 {
 		return *x.LadderAgeMs
 	}
 	return 0
+}
+
+func (x *Row) GetData() string {
+	if x != nil {
+		return x.Data
+	}
+	return ""
 }
 
 // Page is rows of a board, all of one moment.
@@ -2264,7 +2273,7 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
 	"\x03end\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\tR\x05state\"\xc8\x03\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\"\xdc\x03\n" +
 	"\x03Row\x12\x17\n" +
 	"\x04rank\x18\x01 \x01(\x03H\x00R\x04rank\x88\x01\x01\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x19\n" +
@@ -2280,7 +2289,8 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\n" +
 	"ladder_seq\x18\t \x01(\x04H\aR\tladderSeq\x88\x01\x01\x12'\n" +
 	"\rladder_age_ms\x18\n" +
-	" \x01(\x03H\bR\vladderAgeMs\x88\x01\x01B\a\n" +
+	" \x01(\x03H\bR\vladderAgeMs\x88\x01\x01\x12\x12\n" +
+	"\x04data\x18\v \x01(\tR\x04dataB\a\n" +
 	"\x05_rankB\b\n" +
 	"\x06_scoreB\n" +
 	"\n" +

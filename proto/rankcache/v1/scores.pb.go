@@ -91,7 +91,9 @@ type Command struct {
 	// When it happened, Unix milliseconds; 0: now.
 	At int64 `protobuf:"varint,10,opt,name=at,proto3" json:"at,omitempty"`
 	// The member's groups, such as its guild: feeds of the class make members or dimensions of other boards of them.
-	By            map[string]string `protobuf:"bytes,11,rep,name=by,proto3" json:"by,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	By map[string]string `protobuf:"bytes,11,rep,name=by,proto3" json:"by,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of classes with data: what the member has from now on beside its score, at most 256 bytes; empty: nothing. Not set: what it had.
+	Data          *string `protobuf:"bytes,12,opt,name=data,proto3,oneof" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -201,6 +203,13 @@ func (x *Command) GetBy() map[string]string {
 		return x.By
 	}
 	return nil
+}
+
+func (x *Command) GetData() string {
+	if x != nil && x.Data != nil {
+		return *x.Data
+	}
+	return ""
 }
 
 // PostScoresResponse has what became of the commands.
@@ -361,7 +370,9 @@ type Applied struct {
 	// Whether it had been applied before.
 	Duplicate bool `protobuf:"varint,6,opt,name=duplicate,proto3" json:"duplicate,omitempty"`
 	// The boards that the change feeds.
-	Fed           []*Fed `protobuf:"bytes,7,rep,name=fed,proto3" json:"fed,omitempty"`
+	Fed []*Fed `protobuf:"bytes,7,rep,name=fed,proto3" json:"fed,omitempty"`
+	// What the member has beside its score after the change.
+	Data          string `protobuf:"bytes,8,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -445,6 +456,13 @@ func (x *Applied) GetFed() []*Fed {
 	return nil
 }
 
+func (x *Applied) GetData() string {
+	if x != nil {
+		return x.Data
+	}
+	return ""
+}
+
 // Fed is what became of one board that a change feeds.
 type Fed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -524,7 +542,7 @@ const file_rankcache_v1_scores_proto_rawDesc = "" +
 	"\n" +
 	"\x19rankcache/v1/scores.proto\x12\frankcache.v1\x1a\x19rankcache/v1/boards.proto\"F\n" +
 	"\x11PostScoresRequest\x121\n" +
-	"\bcommands\x18\x01 \x03(\v2\x15.rankcache.v1.CommandR\bcommands\"\xb5\x03\n" +
+	"\bcommands\x18\x01 \x03(\v2\x15.rankcache.v1.CommandR\bcommands\"\xd7\x03\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\tR\x05class\x123\n" +
@@ -537,7 +555,8 @@ const file_rankcache_v1_scores_proto_rawDesc = "" +
 	"\x05order\x18\t \x01(\tR\x05order\x12\x0e\n" +
 	"\x02at\x18\n" +
 	" \x01(\x03R\x02at\x12-\n" +
-	"\x02by\x18\v \x03(\v2\x1d.rankcache.v1.Command.ByEntryR\x02by\x1a7\n" +
+	"\x02by\x18\v \x03(\v2\x1d.rankcache.v1.Command.ByEntryR\x02by\x12\x17\n" +
+	"\x04data\x18\f \x01(\tH\x02R\x04data\x88\x01\x01\x1a7\n" +
 	"\tDimsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a5\n" +
@@ -545,14 +564,15 @@ const file_rankcache_v1_scores_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
 	"\x06_deltaB\b\n" +
-	"\x06_score\"D\n" +
+	"\x06_scoreB\a\n" +
+	"\x05_data\"D\n" +
 	"\x12PostScoresResponse\x12.\n" +
 	"\aresults\x18\x01 \x03(\v2\x14.rankcache.v1.ResultR\aresults\"\x8d\x01\n" +
 	"\x06Result\x12/\n" +
 	"\x06result\x18\x01 \x01(\v2\x15.rankcache.v1.AppliedH\x00R\x06result\x121\n" +
 	"\aproblem\x18\x02 \x01(\v2\x15.rankcache.v1.ProblemH\x00R\aproblem\x12\x14\n" +
 	"\x05order\x18\x03 \x01(\tR\x05orderB\t\n" +
-	"\aoutcome\"\xb8\x01\n" +
+	"\aoutcome\"\xcc\x01\n" +
 	"\aApplied\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x14\n" +
@@ -560,7 +580,8 @@ const file_rankcache_v1_scores_proto_rawDesc = "" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x14\n" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x1c\n" +
 	"\tduplicate\x18\x06 \x01(\bR\tduplicate\x12#\n" +
-	"\x03fed\x18\a \x03(\v2\x11.rankcache.v1.FedR\x03fed\"]\n" +
+	"\x03fed\x18\a \x03(\v2\x11.rankcache.v1.FedR\x03fed\x12\x12\n" +
+	"\x04data\x18\b \x01(\tR\x04data\"]\n" +
 	"\x03Fed\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x10\n" +
