@@ -91,8 +91,11 @@ func (b Board) Shard(shard int) Board {
 }
 
 // Whole returns the id of the whole board that b is or is a shard of.
-func (b Board) Whole() rankcache.BoardID {
-	whole, _ := b.Class.cut(b.ID)
+func (b Board) Whole() rankcache.BoardID { return b.Class.WholeOf(b.ID) }
+
+// WholeOf returns the id of the whole board that one of the class's is or is a shard of.
+func (c *Class) WholeOf(id rankcache.BoardID) rankcache.BoardID {
+	whole, _ := c.cut(id)
 	return whole
 }
 

@@ -3,6 +3,7 @@ package rooms
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"rankcache"
@@ -79,10 +80,25 @@ func (t *Tiers) Shards(b rankcache.BoardID) int {
 	if t == nil {
 		return 0
 	}
+	if s, known := t.boards[b]; known {
+		return s.shards
+	}
 	if c := t.split.of(b); c != nil && c.IsWhole(b) {
 		return c.Shards()
 	}
 	return 0
+}
+
+// addWholes makes the whole boards known whose shards are, so that reads find them at once.
+func (t *Tiers) addWholes() {
+	wholes := make(map[rankcache.BoardID]setting)
+	for b := range t.boards {
+		if c := t.split.of(b); c != nil {
+			whole := c.WholeOf(b)
+			wholes[whole] = setting{mode: t.matching(whole), form: c.Form, shards: c.Shards()}
+		}
+	}
+	maps.Copy(t.boards, wholes)
 }
 
 // parts returns the boards that one is kept as: its shards, or itself.

@@ -110,6 +110,7 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	for b, s := range t.boards {
 		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b), s.lingers, t.rolling.of(b) != nil, 0}
 	}
+	t.addWholes()
 	return t
 }
 

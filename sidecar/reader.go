@@ -45,7 +45,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{tiers: cfg.Tiers, check: cfg.CheckBoard, boards: cfg.Boards, hot: cfg.Hot, profiles: cfg.Profiles, flights: flights, waits: waits}
+	r := &Reader{tiers: cfg.Tiers, check: cfg.CheckBoard, boards: cfg.Boards, hot: cfg.Hot, profiles: cfg.Profiles, flights: flights, waits: waits, splits: splits{every: lookEvery}}
 	if cfg.Ladders != nil {
 		r.ladders, err = newLadders(cfg.Ladders, cfg.Limits.Timeout, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	}
@@ -104,22 +104,33 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 		r.flights.readAll(ctx, qs, as, rest)
 		r.take(qs, as)
 	}
-	var scores sync.WaitGroup
+	var trimmed []int
 	for i := range qs {
 		if as[i].Shards != nil {
 			continue
 		}
 		if r.wantsScores(&qs[i], &as[i]) {
-			scores.Go(func() { r.addScores(ctx, &qs[i], &as[i]) })
+			trimmed = append(trimmed, i)
 		}
 		if qs[i].Range != nil {
 			r.lookBeyond(&qs[i], &as[i])
 		}
 	}
-	scores.Wait()
+	if len(trimmed) > 0 {
+		r.addAllScores(ctx, qs, as, trimmed)
+	}
 	for i := range qs {
 		complete(&qs[i], &as[i])
 	}
+}
+
+// addAllScores sets the scores of members without a rank, in the answers at some places.
+func (r *Reader) addAllScores(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	var scores sync.WaitGroup
+	for _, i := range at {
+		scores.Go(func() { r.addScores(ctx, &qs[i], &as[i]) })
+	}
+	scores.Wait()
 }
 
 // complete tells whether the board does not have all that it sums up. One with a final has.

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"rankcache"
 	"rankcache/class"
+	"rankcache/rooms"
 )
 
 // ErrSplit reports what is not answered for boards that are split into shards.
@@ -23,7 +25,8 @@ var errSplit = errors.New("the board is split")
 type splits struct {
 	boards sync.Map // rankcache.BoardID: *splitBoard
 	n      atomic.Int64
-	rooms  sync.Pool // of *splitRead
+	rooms  sync.Pool     // of *splitRead
+	every  time.Duration // see lookEvery
 }
 
 // maxSplits is how many boards are kept; beyond it all are forgotten.
@@ -31,8 +34,9 @@ const maxSplits = 1 << 12
 
 // splitBoard is what is kept of one board.
 type splitBoard struct {
-	ids []rankcache.BoardID // of its shards
-	top atomic.Pointer[splitTop]
+	ids  []rankcache.BoardID // of its shards
+	top  atomic.Pointer[splitTop]
+	look atomic.Pointer[splitLook]
 }
 
 // splitTop is the head of a board, merged of those of its shards. It is immutable.
@@ -41,6 +45,39 @@ type splitTop struct {
 	entries []rankcache.Entry // the first limit rows
 	limit   int
 	kept    rankcache.Kept
+}
+
+// splitLook is when the shards were last found to be those of a top, and what they were. It is immutable.
+type splitLook struct {
+	*splitTop
+	rankcache.Answer
+	room  string
+	tiers *rooms.Tiers
+	at    time.Time
+}
+
+// lookEvery is how long the head of a board is answered before its shards are looked at again: a look at
+// 16 of them takes as long as the answer of a page.
+const lookEvery = 2 * time.Millisecond
+
+// answer answers a plain page by a look that is not longer ago than every.
+func (b *splitBoard) answer(q *rankcache.Query, a *rankcache.Answer, tiers *rooms.Tiers, every time.Duration) bool {
+	look := b.look.Load()
+	if look == nil || look.tiers != tiers || !q.Plain() || len(q.Members) > 0 || q.Bounded() || q.Order != rankcache.Descending || look.limit < q.Start+q.Limit || look.room != q.Room || time.Since(look.at) > every {
+		return false
+	}
+	a.Begin(q, look.Source, look.Stamp, look.CurrentAt)
+	a.Shards = look.Shards
+	look.show(q, a)
+	return true
+}
+
+// show sets the rows that q wants.
+func (t *splitTop) show(q *rankcache.Query, a *rankcache.Answer) {
+	n := min(q.Start+q.Limit, len(t.entries))
+	if a.Entries = t.entries[min(q.Start, n):n:n]; t.parts != nil {
+		a.Kept = &t.kept
+	}
 }
 
 // board returns what is kept of a board of n shards.
@@ -61,30 +98,41 @@ func (s *splits) board(id rankcache.BoardID, n int) *splitBoard {
 	return b
 }
 
-// splitRead is one read of a board as shards.
+// splitRead is one read of a board as shards. It is used again.
 type splitRead struct {
 	reader *Reader
+	tiers  *rooms.Tiers
 	board  *splitBoard
 	q      *rankcache.Query
-	parts  []part
-	qs     []rankcache.Query
-	as     []rankcache.Answer
-	asked  []int
+	parts  []rankcache.Answer // of each shard, of what it has answered first
+	known  []bool             // which shards have one
+	homes  []home             // of the members
+	rows   questions          // about the shards' own rows and members
+	places questions          // about where the members of others would stand
 }
 
-// part is a shard, with what it has answered first.
-type part struct {
-	rankcache.Answer
-	known bool // it was asked
+// home is the shard that has a member, and which one of the members there it is.
+type home struct{ shard, at int }
+
+// questions are asked of some shards.
+type questions struct {
+	qs     []rankcache.Query
+	as     []rankcache.Answer
+	shards []int
 }
 
 // readSplit answers of the shards of a board, in one call of Redis for its rows, and one more for where
 // members stand in the other shards. An error of one shard is that of the answer: a board with a part
 // missing would be another board.
 func (r *Reader) readSplit(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
-	n := r.tiers().Shards(q.Board)
+	tiers := r.tiers()
+	n := tiers.Shards(q.Board)
 	if err := checkSplit(q, n); err != nil {
 		a.Fail(err)
+		return
+	}
+	board := r.splits.board(q.Board, n)
+	if board.answer(q, a, tiers, r.splits.every) {
 		return
 	}
 	s, ok := r.splits.rooms.Get().(*splitRead)
@@ -95,7 +143,8 @@ func (r *Reader) readSplit(ctx context.Context, q *rankcache.Query, a *rankcache
 		s.forget()
 		r.splits.rooms.Put(s)
 	}()
-	s.reader, s.q, s.board = r, q, r.splits.board(q.Board, n)
+	s.reader, s.q, s.board = r, q, board
+	s.tiers = tiers
 	s.grow(n)
 	if err := s.read(ctx, a); err != nil {
 		a.Fail(err)
@@ -123,25 +172,44 @@ func checkSplit(q *rankcache.Query, n int) error {
 
 func (s *splitRead) grow(n int) {
 	if cap(s.parts) < n {
-		s.parts, s.qs, s.as, s.asked = make([]part, n), make([]rankcache.Query, n), make([]rankcache.Answer, n), make([]int, n)
+		s.parts, s.known, s.rows, s.places = make([]rankcache.Answer, n), make([]bool, n), newQuestions(n), newQuestions(n)
 	}
-	s.parts = s.parts[:n]
+	s.parts, s.known, s.homes = s.parts[:n], s.known[:n], s.homes[:0]
+	var next [class.MaxShards]int
+	for _, m := range s.q.Members {
+		shard := class.ShardOf(m, n)
+		s.homes = append(s.homes, home{shard, next[shard]})
+		next[shard]++
+	}
 }
 
-// forget drops what the answers hold of boards.
+func newQuestions(n int) questions {
+	return questions{make([]rankcache.Query, 0, n), make([]rankcache.Answer, n), make([]int, 0, n)}
+}
+
+// forget drops what the answers hold of boards, and keeps their room.
 func (s *splitRead) forget() {
 	clear(s.parts)
-	clear(s.qs[:cap(s.qs)])
-	clear(s.as[:cap(s.as)])
-	s.q, s.board = nil, nil
+	clear(s.known)
+	s.rows.forget()
+	s.places.forget()
+	s.q, s.board, s.tiers = nil, nil, nil
+}
+
+func (q *questions) forget() {
+	for i := range q.as {
+		own := q.as[i].Own
+		clear(own)
+		q.as[i] = rankcache.Answer{Own: own[:0]}
+	}
 }
 
 func (s *splitRead) read(ctx context.Context, a *rankcache.Answer) error {
 	if err := s.readParts(ctx); err != nil {
 		return err
 	}
-	places, err := s.readPlaces(ctx)
-	if err != nil {
+	err := s.readPlaces(ctx)
+	if err != nil && s.q.Limit == 0 && s.q.Range == nil {
 		return err
 	}
 	s.begin(a)
@@ -150,73 +218,76 @@ func (s *splitRead) read(ctx context.Context, a *rankcache.Answer) error {
 	} else if s.q.Limit > 0 {
 		s.addTop(a)
 	}
-	s.addOwn(a, places)
+	s.addOwn(a, err)
 	return nil
 }
 
 // readParts reads rows of all shards, and members of theirs.
 func (s *splitRead) readParts(ctx context.Context) error {
 	q := s.q
-	n := len(s.parts)
-	found, err := s.ask(ctx, func(shard int, ask *rankcache.Query) bool {
+	return s.ask(ctx, &s.rows, func(shard int, ask *rankcache.Query) bool {
 		ask.Uncounted, ask.Range = q.Uncounted, q.Range
 		if q.Limit > 0 {
 			ask.Limit = q.Start + q.Limit
 		}
-		for _, m := range q.Members {
-			if class.ShardOf(m, n) == shard {
+		for i, m := range q.Members {
+			if s.homes[i].shard == shard {
 				ask.Members, ask.MinSeq, ask.MinState = append(ask.Members, m), q.MinSeq, q.MinState
 			}
 		}
 		return ask.Limit > 0 || ask.Range != nil || len(ask.Members) > 0
 	})
-	if err != nil {
-		return err
-	}
-	s.keep(found)
-	return nil
 }
 
-// keep takes the answers of shards that have none yet.
-func (s *splitRead) keep(found []rankcache.Answer) {
-	for i, shard := range s.asked {
-		if p := &s.parts[shard]; !p.known {
-			p.Answer, p.known = found[i], true
-			found[i] = rankcache.Answer{} // its room is the part's now
-		}
-	}
-}
-
-// ask reads the shards for which set returns true, with the query that it has completed. The answers are
-// in the order of asked, and without an error.
-func (s *splitRead) ask(ctx context.Context, set func(shard int, ask *rankcache.Query) bool) ([]rankcache.Answer, error) {
+// ask reads the shards for which set returns true, with the query that it has completed. The answers of
+// those that have none yet are their parts.
+func (s *splitRead) ask(ctx context.Context, of *questions, set func(shard int, ask *rankcache.Query) bool) error {
 	q := s.q
-	s.qs, s.asked = s.qs[:0], s.asked[:0]
+	of.qs, of.shards = of.qs[:0], of.shards[:0]
 	for shard, id := range s.board.ids {
-		ask := rankcache.Query{Board: id, Room: q.Room, Order: q.Order, Around: q.Around, Gap: q.Gap, Mode: q.Mode, Percentile: q.Percentile, MaxAge: q.MaxAge, Wait: q.Wait, CopiesOnly: q.CopiesOnly}
+		of.qs = of.qs[:len(of.qs)+1]
+		ask := &of.qs[len(of.qs)-1]
+		*ask = rankcache.Query{Board: id, Room: q.Room, Order: q.Order, Around: q.Around, Gap: q.Gap, Mode: q.Mode, Percentile: q.Percentile, MaxAge: q.MaxAge, Wait: q.Wait, CopiesOnly: q.CopiesOnly,
+			Members: ask.Members[:0], Scores: ask.Scores[:0]}
 		if ask.Mode == rankcache.Approx { // what is summed up has to be exact
 			ask.Mode = rankcache.Ordinal
 		}
-		if set(shard, &ask) {
-			s.qs, s.asked = append(s.qs, ask), append(s.asked, shard)
+		if !set(shard, ask) {
+			of.qs = of.qs[:len(of.qs)-1]
+			continue
+		}
+		of.shards = append(of.shards, shard)
+		if len(ask.Scores) == 0 {
+			ask.Scores = nil
 		}
 	}
-	found := s.as[:len(s.qs)]
-	if len(found) == 0 {
-		return nil, nil
+	if len(of.qs) == 0 {
+		return nil
 	}
-	s.reader.Read(ctx, s.qs, found)
-	for i := range found {
-		switch a := &found[i]; {
-		case a.Err == rankcache.ErrNotKept:
-			return nil, a.Err
-		case a.Err != nil:
-			return nil, fmt.Errorf("shard %s: %w", s.qs[i].Board, a.Err)
-		case a.Foreign:
-			return nil, fmt.Errorf("%w: shard %s has %d members that no writer left there: its next command has a writer adopt it", rankcache.ErrUnavailable, s.qs[i].Board, a.Members)
+	s.reader.Read(ctx, of.qs, of.as[:len(of.qs)])
+	for i, shard := range of.shards {
+		a := &of.as[i]
+		if err := partError(&of.qs[i], a); err != nil {
+			return err
+		}
+		if !s.known[shard] {
+			s.parts[shard], s.known[shard] = *a, true
 		}
 	}
-	return found, nil
+	return nil
+}
+
+// partError returns why the answer of a shard is none of its board.
+func partError(q *rankcache.Query, a *rankcache.Answer) error {
+	switch {
+	case a.Err == rankcache.ErrNotKept:
+		return a.Err
+	case a.Err != nil:
+		return fmt.Errorf("shard %s: %w", q.Board, a.Err)
+	case a.Foreign:
+		return fmt.Errorf("%w: shard %s has %d members that no writer left there: its next command has a writer adopt it", rankcache.ErrUnavailable, q.Board, a.Members)
+	}
+	return nil
 }
 
 // begin begins the answer: of the latest change of a shard, and current since the shard that is so for
@@ -268,10 +339,11 @@ func (s *splitRead) addTop(a *rankcache.Answer) {
 			s.board.top.Store(top)
 		}
 	}
-	n := min(s.q.Start+s.q.Limit, len(top.entries))
-	a.Entries = top.entries[min(s.q.Start, n):n:n]
-	if top.parts != nil {
-		a.Kept = &top.kept
+	top.show(s.q, a)
+	if a.Kept != nil {
+		look := &splitLook{splitTop: top, Answer: *a, room: strings.Clone(s.q.Room), tiers: s.tiers, at: time.Now()}
+		look.Own = nil
+		s.board.look.Store(look)
 	}
 	if s.q.Ranked() && len(a.Entries) > 0 {
 		a.Ahead = rankcache.Ahead{Members: firstOf(top.entries, s.q.Start, s.q.Form), Scores: -1}

@@ -8,77 +8,51 @@ import (
 	"rankcache/class"
 )
 
-// places are the answers of shards about members of other shards: where they would stand.
-type places struct {
-	shards []int // that were asked
-	as     []rankcache.Answer
-	err    error
-}
-
 // readPlaces asks each shard where the members of the others would stand in it. Shards that have not been
 // asked for anything yet are asked for their states, too.
-func (s *splitRead) readPlaces(ctx context.Context) (p places, err error) {
-	found, err := s.ask(ctx, func(shard int, ask *rankcache.Query) bool {
+func (s *splitRead) readPlaces(ctx context.Context) error {
+	return s.ask(ctx, &s.places, func(shard int, ask *rankcache.Query) bool {
 		ask.Uncounted = true
-		for own, home := range s.members() {
-			if home != shard && own.Rank > 0 {
+		for i, h := range s.homes {
+			if own := s.member(i); h.shard != shard && own.Rank > 0 {
 				ask.Members, ask.Scores = append(ask.Members, own.Member), append(ask.Scores, own.Score)
 			}
 		}
-		if len(ask.Members) == 0 && !s.parts[shard].known {
+		if len(ask.Members) == 0 && !s.known[shard] {
 			ask.Limit = 1
 		}
 		return len(ask.Members) > 0 || ask.Limit > 0
 	})
-	switch {
-	case err != nil && s.q.Limit == 0 && s.q.Range == nil:
-		return p, err
-	case err != nil: // the rows are there
-		return places{err: err}, nil
-	}
-	p = places{shards: slices.Clone(s.asked), as: slices.Clone(found)}
-	s.keep(found)
-	return p, nil
 }
 
-// members yields each member of the query, as its shard has answered it, and which shard that is. It may be
-// changed.
-func (s *splitRead) members() func(func(*rankcache.Own, int) bool) {
-	return func(yield func(*rankcache.Own, int) bool) {
-		var next [class.MaxShards]int
-		for _, m := range s.q.Members {
-			home := class.ShardOf(m, len(s.parts))
-			own := &s.parts[home].Own[next[home]]
-			if next[home]++; !yield(own, home) {
-				return
-			}
-		}
-	}
+// member returns a member of the query as its shard has answered it.
+func (s *splitRead) member(i int) *rankcache.Own {
+	h := s.homes[i]
+	return &s.parts[h.shard].Own[h.at]
 }
 
 // addOwn adds the members: each with the rows of the other shards that stand before it.
-func (s *splitRead) addOwn(a *rankcache.Answer, p places) {
+// err is why these could not be read.
+func (s *splitRead) addOwn(a *rankcache.Answer, err error) {
 	var next [class.MaxShards]int // of the answers about places
-	i := 0
-	for own, home := range s.members() {
+	for i, h := range s.homes {
 		to := &a.Own[i]
-		i++
 		name, stamp := to.Member, to.Stamp
-		*to = *own
+		*to = *s.member(i)
 		to.Member, to.Stamp = name, stamp
 		to.Source = max(to.Source, a.Source)
 		if to.Err != nil || to.Rank == 0 {
 			continue
 		}
-		if to.Err = p.err; to.Err != nil {
+		if to.Err = err; err != nil {
 			continue
 		}
 		rows := slices.Clone(to.Neighbours)
-		for k, shard := range p.shards {
-			if shard == home {
+		for k, shard := range s.places.shards {
+			if shard == h.shard {
 				continue
 			}
-			place := &p.as[k].Own[next[shard]]
+			place := &s.places.as[k].Own[next[shard]]
 			next[shard]++
 			s.addPlace(to, place)
 			rows = append(rows, place.Neighbours...)

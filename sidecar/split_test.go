@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -34,14 +35,15 @@ type splitWorld struct {
 
 const splitID = rankcache.BoardID("gift:7")
 
-func newSplitWorld(t *testing.T, n int) *splitWorld {
+func newSplitWorld(t testing.TB, n int) *splitWorld {
 	t.Helper()
 	w := &splitWorld{n: n, shards: make(map[rankcache.BoardID]*localboard.Board), open: make(fixture.Boards[Board]), seqs: make(map[rankcache.BoardID]uint64), rows: make(map[string]float64)}
 	for i := range n {
 		id := class.ShardID(splitID, i)
 		w.shards[id] = localboard.New(id)
 	}
-	file := fmt.Sprintf("classes:\n  - {name: gift, board: \"gift:{zone}\", period: none, shards: %d}\nboards: [{match: \"gift:7\", mode: super-hot}]\n", n)
+	file := fmt.Sprintf("classes:\n  - {name: gift, board: \"gift:{zone}\", period: none, shards: %d}\nboards: [{match: \"gift:7\", mode: super-hot}, {match: one, mode: super-hot}]\n", n)
+	defer func() { w.splits.every = 0 }() // each answer is of now
 	w.Reader = readerOf(t, Config{Tiers: fixture.Tiers(file), Boards: w.open, Origin: w})
 	return w
 }
@@ -60,7 +62,7 @@ func (w *splitWorld) Read(ctx context.Context, qs []rankcache.Query, as []rankca
 }
 
 // set gives members scores and publishes the boards; all is whether the boards are there with it from the start.
-func (w *splitWorld) set(t *testing.T, rows map[string]float64) {
+func (w *splitWorld) set(t testing.TB, rows map[string]float64) {
 	t.Helper()
 	of := make(map[rankcache.BoardID][]rankcache.Entry)
 	for m, s := range rows {
@@ -259,8 +261,21 @@ func TestSplitTopIsKept(t *testing.T) {
 	if a := read(0, 50); a.Kept == first.Kept || a.Entries[0].Member != "1" || first.Entries[0].Member == "1" {
 		t.Error("the rows before a change")
 	}
+	w.splits.every = time.Hour
+	before := read(0, 50)
+	w.set(t, map[string]float64{"2": 100})
+	if a := read(10, 40); a.Kept != before.Kept || a.Entries[0] != before.Entries[10] || !slices.Equal(a.Shards, before.Shards) || a.Members != before.Members || a.Source != before.Source {
+		t.Errorf("a page within the time that shards are not looked at again: %+v", a)
+	}
+	for _, q := range []rankcache.Query{{Board: splitID, Limit: 50, MaxAge: time.Hour}, {Board: splitID, Limit: 50, Members: []string{"2"}}, {Board: splitID, Limit: 51}} {
+		if a := rankcache.One(t.Context(), w.Reader, q); a.Err != nil || a.Entries[0].Member != "2" {
+			t.Errorf("%+v: %+v", q, a)
+		}
+		w.splits.board(splitID, 8).look.Store(nil)
+	}
+	w.splits.every = 0
 	w.localOnly(7)
-	if a := read(0, 50); a.Kept != nil || a.Entries[0].Member != "1" {
+	if a := read(0, 50); a.Kept != nil || a.Entries[0].Member != "2" {
 		t.Error("rows of Redis are kept")
 	}
 }
