@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -124,6 +125,33 @@ func BenchmarkDurable(b *testing.B) {
 				compare(b, &plain, &durable)
 			}
 		})
+	}
+}
+
+// BenchmarkHiding compares the script of boards that hide nobody with one that does not look for that, and with that of
+// boards that hide a member, in the same way.
+func BenchmarkHiding(b *testing.B) {
+	for b.Loop() {
+		server := testkit.StartRedis(b, servers.RedisOptions{})
+		h := quiet(b, func(o *Options) { o.Redis = redisClient(b, server.Addr()) })
+		blind := quiet(b, func(o *Options) { o.Redis = redisClient(b, server.Addr()) })
+		whole := features{}.choose(applySource)
+		source := strings.Replace(whole, "if flags >= 128 then\n  return 'h'\nend\n", "", 1)
+		if source == whole {
+			b.Fatal("the script does not look for hidden members")
+		}
+		blind.applier.scripts.made.Store(features{}, redis.NewScript(wire.Script(source)))
+		without := scriptRun{h: blind, send: (*scriptRun).pipeline, boards: 1, name: "without", apply: applyNow}
+		plain := scriptRun{h: h, send: (*scriptRun).pipeline, boards: 1, name: "plain", apply: applyNow}
+		compare(b, &without, &plain)
+		hides := scriptRun{h: h, send: (*scriptRun).pipeline, boards: 1, name: "hides", apply: applyNow}
+		must(b, h.applier.apply(b.Context(), []*job{{Command: &Command{Board: "hides-0", Member: "m", Op: wire.OpHide, Number: 1, OrderID: wire.HideOrder(1, "m"), At: h.at}}}))
+		hides.load(b)
+		for range 20 {
+			hides.block(b)
+		}
+		hides.report(b)
+		b.ReportMetric(hides.median()/plain.median(), "hides-ratio")
 	}
 }
 
