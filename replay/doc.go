@@ -3,7 +3,7 @@
 //
 // # One update, in the order of the code
 //
-//  1. consumer.go: one goroutine polls the Kafka client (kafka.go) and puts records
+//  1. consumer.go: one goroutine polls the Kafka clients (kafka.go, readers.go) and puts records
 //     into batches.
 //  2. dispatch.go: one goroutine decodes a batch, groups its updates by board and
 //     gives each board's to its replica, while the consumer fills the next batch.

@@ -53,14 +53,14 @@ var settings = map[string]string{
 	"client.id":                  "rankcache",
 }
 
-// client is two of librdkafka's: one that reads, and one that asks about topics. Nothing waits in librdkafka all the
+// client is two or more of librdkafka's: those that read, and one that asks about topics. Nothing waits in librdkafka all the
 // time: a call of C keeps the processor of its goroutine until the Go runtime takes it away,
 // up to 10 ms later, and what is ready to run there waits as long. So polls don't wait, and
 // the log, which a goroutine of the wrapper waits for, is read only for who asks for it. poll,
 // assign and unassign belong to the consumer's goroutine; describe, offsets and ends may be
 // called by another.
 type client struct {
-	consumer *kafka.Consumer
+	readers  *readers
 	asker    *kafka.Consumer // never has partitions
 	answered func(took time.Duration, err error)
 	login    login
@@ -88,28 +88,25 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 		lines = kafka.LogTo(log)
 	}
 	c.login.user.Store(new(cfg.Kafka["sasl.username"]))
-	for _, made := range []**kafka.Consumer{&c.consumer, &c.asker} {
-		var err error
-		if *made, err = kafka.NewConsumer(lines, settings, kafka.Settings{"bootstrap.servers": cfg.Brokers}, cfg.Kafka); err != nil {
-			return nil, errors.Join(err, c.close())
-		}
+	begin := func() (*kafka.Consumer, error) {
+		return kafka.NewConsumer(lines, settings, kafka.Settings{"bootstrap.servers": cfg.Brokers}, cfg.Kafka)
+	}
+	var err error
+	if c.readers, err = newReaders(begin); err != nil {
+		return nil, err
+	}
+	if c.asker, err = begin(); err != nil {
+		return nil, errors.Join(err, c.readers.close())
 	}
 	return c, nil
 }
 
 // close closes the client. No other call may be running.
-func (c *client) close() (err error) {
-	for _, made := range []*kafka.Consumer{c.consumer, c.asker} {
-		if made != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}
-	return err
-}
+func (c *client) close() error { return errors.Join(c.readers.close(), c.asker.Close()) }
 
-// poll stores in into the records that are there now. See [kafka.Consumer.Records].
+// poll stores in into records that are there now. See [kafka.Consumer.Records].
 func (c *client) poll(into []kafka.Record) (n int, other kafka.Event) {
-	if n, other = c.consumer.Records(into); n == 0 && other == nil {
+	if n, other = c.readers.poll(into); n == 0 && other == nil {
 		other = c.asker.Poll(0) // an error, if anything
 	}
 	if err, ok := other.(kafka.Error); ok {
@@ -129,17 +126,17 @@ func (c *client) tell(ctx context.Context, begun time.Time, err *error) {
 // setLogin has new connections log in with another user name and password.
 func (c *client) setLogin(username, password string) error {
 	c.login.user.Store(&username)
-	return errors.Join(c.consumer.SetSaslCredentials(username, password), c.asker.SetSaslCredentials(username, password))
+	return errors.Join(c.readers.setLogin(username, password), c.asker.SetSaslCredentials(username, password))
 }
 
 // assign starts reading partitions at their from.
 func (c *client) assign(parts []*partition) error {
-	return c.consumer.IncrementalAssign(topicPartitions(parts))
+	return c.readers.assign(parts)
 }
 
 // unassign stops reading. No record of the partitions is polled afterwards.
 func (c *client) unassign(parts []*partition) error {
-	return c.consumer.IncrementalUnassign(topicPartitions(parts))
+	return c.readers.unassign(parts)
 }
 
 func topicPartitions(parts []*partition) []kafka.TopicPartition {

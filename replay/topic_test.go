@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -57,5 +58,39 @@ func TestLogIsDrained(t *testing.T) {
 	log.setEnd(at.Add(2), map[*partition]int64{first: 4})
 	if log.drained(at) {
 		t.Error("drained, though the end of a partition is not known")
+	}
+}
+
+// Of many topics that are read, some are described at a time, all of them in turn; those for
+// which there may be something to do are described each time.
+func TestTopicsAreDescribedInTurn(t *testing.T) {
+	const quiet = 2*describedAtOnce + 50
+	w, wanted := &topicWatcher{known: make(map[string]readTopic)}, make(map[string][]*feed)
+	for i := range quiet + 3 {
+		name, board := fmt.Sprintf("t%04d", i), &feed{}
+		wanted[name] = []*feed{board}
+		if i > 0 { // the first one is not read yet
+			w.known[name] = readTopic{newTopic(topicInfo{name, "id", 1}, false), wanted[name]}
+		}
+	}
+	w.known["t0001"].topic.gone.Store(true)
+	wanted["t0002"] = append(wanted["t0002"], &feed{}) // one more board
+	described := make(map[string]int)
+	for range 3 {
+		names := w.due(wanted)
+		if len(names) != describedAtOnce+3 {
+			t.Errorf("%d topics are described at once", len(names))
+		}
+		for _, name := range names {
+			described[name]++
+		}
+	}
+	for name := range wanted {
+		if described[name] == 0 || (described[name] == 3) != (name < "t0003") {
+			t.Errorf("%s is described %d times", name, described[name])
+		}
+	}
+	if clear(w.known); len(w.due(wanted)) != len(wanted) {
+		t.Error("topics that are not read are not all described")
 	}
 }

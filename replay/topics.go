@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -28,6 +27,7 @@ type topicWatcher struct {
 	errLog   rate.Sometimes
 
 	known   map[string]readTopic // by name
+	asked   string               // the topic that was described last of those that are read
 	backlog *atomic.Int64        // set to the records of all logs when their reading began
 }
 
@@ -74,15 +74,53 @@ func (w *topicWatcher) poll(ctx context.Context) error {
 		}
 	}
 	var err error
-	if len(wanted) > 0 {
+	if names := w.due(wanted); len(names) > 0 {
 		var infos []topicInfo
-		infos, err = w.client.describe(ctx, slices.Collect(maps.Keys(wanted)))
+		infos, err = w.client.describe(ctx, names)
 		for _, info := range infos {
 			w.plan(info, wanted[info.name], &todo)
 		}
 	}
 	// A topic in trouble does not keep the ends of the others unknown.
 	return errors.Join(w.carryOut(ctx, &todo), w.readEnds(ctx), err)
+}
+
+// describedAtOnce is how many topics that are read are described in a poll. A thousand cost
+// a sidecar a few percent of a core each second, for what hardly ever changes: whether one was
+// deleted or made again.
+const describedAtOnce = 200
+
+// due returns the topics to describe now: those for which there may be something to do, and some
+// of the others in turn.
+func (w *topicWatcher) due(wanted map[string][]*feed) (names []string) {
+	var quiet []string
+	for name, boards := range wanted {
+		if w.settled(name, boards) {
+			quiet = append(quiet, name)
+		} else {
+			names = append(names, name)
+		}
+	}
+	if len(quiet) <= describedAtOnce {
+		return append(names, quiet...)
+	}
+	slices.Sort(quiet)
+	from, found := slices.BinarySearch(quiet, w.asked)
+	if found {
+		from++
+	}
+	for i := range describedAtOnce {
+		w.asked = quiet[(from+i)%len(quiet)]
+		names = append(names, w.asked)
+	}
+	return names
+}
+
+// settled returns whether a topic is read for its boards, as far as this process knows.
+func (w *topicWatcher) settled(name string, boards []*feed) bool {
+	known := w.known[name]
+	t := known.topic
+	return t != nil && !t.gone.Load() && !t.rewound.Load() && subset(boards, known.feeds)
 }
 
 // wanted returns the boards of each topic. A topic is not started before the files
