@@ -49,13 +49,13 @@ func TestRebuildInFullSize(t *testing.T) {
 	})
 }
 
-// Redis loses a board of 70,000 members, with the order ids of all of them, and goes on to be written. How long it takes, and how much
+// Redis loses a board of 30,000 members, with the order ids of all of them, and goes on to be written. How long it takes, and how much
 // is written meanwhile, is logged.
 func TestLostBoardInFullSize(t *testing.T) {
 	if !testkit.Full() || testkit.Race {
-		t.Skip("70,000 commands take a minute: RANKCACHE_FULL=1 has them, without the race detector")
+		t.Skip("30,000 commands take a minute: RANKCACHE_FULL=1 has them, without the race detector")
 	}
-	const members, posters, size = 70_000, 8, 100
+	const members, posters, size = 30_000, 8, 100
 	for _, kind := range testkit.SQLKinds {
 		t.Run(kind, func(t *testing.T) {
 			server := testkit.StartRedis(t, servers.RedisOptions{})

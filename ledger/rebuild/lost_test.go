@@ -124,7 +124,7 @@ func (l *lossy) awaitWhole(t *testing.T, life string) {
 
 func (l *lossy) awaitHash(t *testing.T, hash, life string) {
 	t.Helper()
-	testkit.Eventually(t, testTimeout, func() error {
+	testkit.Eventually(t, 3*testTimeout, func() error {
 		fields, err := l.redis.HGetAll(t.Context(), hash).Result()
 		if since := fields[wire.PositionsDamaged]; err == nil && (since != "" || fields[wire.PositionsLife] == life || len(fields) < 2) {
 			err = fmt.Errorf("positions %v, want another life than %s, and no damage", fields, life)
