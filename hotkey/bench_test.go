@@ -45,7 +45,7 @@ func BenchmarkRoll(b *testing.B) {
 func BenchmarkTop(b *testing.B) {
 	t := newTestTracker(b, Config{}, nil)
 	t.apply(time.Now(), []transition{{board: "1_2_3", cause: CauseOwn}})
-	(*t.pages.Load())["1_2_3"].publish(&rankcache.Top{Board: "1_2_3"}, time.Now().Add(time.Hour))
+	(*t.pages.Load())["1_2_3"].cached.Store(&cachedTop{&rankcache.Top{Board: "1_2_3"}, time.Now(), time.Now().Add(time.Hour)})
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		qs, as := []rankcache.Query{{Board: "1_2_3", Limit: 1}}, make([]rankcache.Answer, 1)

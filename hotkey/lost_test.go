@@ -31,7 +31,7 @@ func TestLostPages(t *testing.T) {
 		before, begin := r.historiesBefore(t.Context(), batch, []rankcache.BoardID{"a"}), time.Now()
 		tops := []*rankcache.Top{{Board: "a", Members: members}}
 		r.keepLost(t.Context(), batch, tops, before)
-		r.complete(batch, tops, begin)
+		r.complete(batch, tops, make([]time.Time, 1), begin)
 		if got := p.cached.Load().top.Members; got != want {
 			t.Errorf("%d members, want %d", got, want)
 		}

@@ -38,14 +38,14 @@ type cachedTop struct {
 // readGrain limits how often readers of one page write the same cache line.
 const readGrain = int64(100 * time.Millisecond)
 
-// read returns the cached page, nil when it is older than stale, and records the
+// read returns the cached page, nil when Redis has not answered it for stale, and records the
 // time of the read.
 func (p *page) read(now time.Time, stale time.Duration) *cachedTop {
 	if ns := now.UnixNano(); ns-p.lastRead.Load() > readGrain {
 		p.lastRead.Store(ns)
 	}
 	h := p.cached.Load()
-	if h == nil || now.Sub(h.at) > stale {
+	if h == nil || now.Sub(h.answered) > stale {
 		return nil
 	}
 	p.hits.Add(1)
@@ -57,12 +57,12 @@ func (p *page) idle(now time.Time, after time.Duration) bool {
 	return now.UnixNano()-p.lastRead.Load() > int64(after)
 }
 
-// publish replaces the cached page by top, whose reading began at at. An unchanged
+// publish replaces the cached page by top, whose reading began at a time and which is known to be current at at. An unchanged
 // page keeps its pointer, so that its encoded pages stay valid. A page of a later state
 // that Redis answered since then stays; replaced is false.
-func (p *page) publish(top *rankcache.Top, at time.Time) (replaced, changed bool) {
+func (p *page) publish(top *rankcache.Top, began, at time.Time) (replaced, changed bool) {
 	old := p.cached.Load()
-	if old != nil && !at.After(old.answered) && top.State.Before(old.top.State) {
+	if old != nil && !began.After(old.answered) && top.State.Before(old.top.State) {
 		return false, false
 	}
 	if changed = old == nil || !sameTop(old.top, top); !changed {
@@ -158,39 +158,39 @@ func (r *refresher) fetch(ctx context.Context, batch []*page) {
 	}
 	histories := r.historiesBefore(ctx, batch, boards)
 	begin := time.Now()
-	tops, err := r.read(ctx, boards)
+	tops, current, err := r.read(ctx, boards)
 	r.keepLost(ctx, batch, tops, histories)
-	r.complete(batch, tops, begin)
+	r.complete(batch, tops, current, begin)
 	r.logOutcome(ctx, err)
 }
 
-// read returns the head of each board, nil for those that could not be read, and why.
-func (r *refresher) read(ctx context.Context, boards []rankcache.BoardID) (tops []*rankcache.Top, err error) {
+// read returns the head of each board, nil for those that could not be read, and when they are known to be current; and why not.
+func (r *refresher) read(ctx context.Context, boards []rankcache.BoardID) (tops []*rankcache.Top, current []time.Time, err error) {
 	qs, as := make([]rankcache.Query, len(boards)), make([]rankcache.Answer, len(boards))
 	for i, b := range boards {
 		qs[i] = rankcache.Query{Board: b, Limit: r.cfg.Entries}
 	}
 	r.origin.Read(ctx, qs, as)
-	tops = make([]*rankcache.Top, len(boards))
+	tops, current = make([]*rankcache.Top, len(boards)), make([]time.Time, len(boards))
 	for i := range as {
 		if err = cmp.Or(err, as[i].Err); as[i].Err == nil {
-			tops[i] = rankcache.TopOf(boards[i], &as[i])
+			tops[i], current[i] = rankcache.TopOf(boards[i], &as[i]), as[i].CurrentAt
 		}
 	}
-	return tops, err
+	return tops, current, err
 }
 
 // complete publishes the pages of a fetch that started at begin. The whole batch is
 // due again at one time, so that it stays together.
-func (r *refresher) complete(batch []*page, tops []*rankcache.Top, begin time.Time) {
-	changed := r.publish(batch, tops, begin)
+func (r *refresher) complete(batch []*page, tops []*rankcache.Top, current []time.Time, begin time.Time) {
+	changed := r.publish(batch, tops, current, begin)
 	for i := 0; i < len(changed) && r.changed != nil; i++ {
 		r.changed(changed[i])
 	}
 }
 
 // publish returns the boards whose pages have changed.
-func (r *refresher) publish(batch []*page, tops []*rankcache.Top, begin time.Time) (changed []rankcache.BoardID) {
+func (r *refresher) publish(batch []*page, tops []*rankcache.Top, current []time.Time, begin time.Time) (changed []rankcache.BoardID) {
 	next := begin.Add(tick.Jitter(r.cfg.Refresh))
 	now := time.Now()
 	r.mu.Lock()
@@ -199,7 +199,7 @@ func (r *refresher) publish(batch []*page, tops []*rankcache.Top, begin time.Tim
 		p.inFlight = false
 		if i < len(tops) && tops[i] != nil {
 			p.fails, p.due = 0, next
-			replaced, other := p.publish(tops[i], begin)
+			replaced, other := p.publish(tops[i], begin, current[i])
 			if other {
 				changed = append(changed, p.board)
 			}
@@ -221,7 +221,7 @@ func (r *refresher) take(p *page, a *rankcache.Answer) {
 	r.mu.Lock()
 	old, changed := p.cached.Load(), false
 	if old == nil || old.top.State.Before(a.State) {
-		_, changed = p.publish(rankcache.TopOf(p.board, a), a.CurrentAt)
+		_, changed = p.publish(rankcache.TopOf(p.board, a), a.At, a.CurrentAt)
 		p.due = time.Now() // the page has more rows
 	}
 	r.mu.Unlock()

@@ -229,7 +229,7 @@ func TestManyBoardsAreReadInBatches(t *testing.T) {
 func TestOneBadBoardDoesNotHurtTheOthers(t *testing.T) {
 	r := &refresher{cfg: Config{}.withDefaults(), log: quiet(), metrics: newTestTracker(t, Config{}, nil).metrics}
 	batch := []*page{{board: "good"}, {board: "bad"}}
-	r.complete(batch, []*rankcache.Top{{Board: "good"}, nil}, time.Now())
+	r.complete(batch, []*rankcache.Top{{Board: "good"}, nil}, make([]time.Time, 2), time.Now())
 	if batch[0].cached.Load() == nil || batch[0].fails != 0 || batch[1].cached.Load() != nil || batch[1].fails != 1 {
 		t.Errorf("good %+v, bad %+v", batch[0], batch[1])
 	}
@@ -241,8 +241,8 @@ func TestChangedIsCalledForOtherPages(t *testing.T) {
 	r := &refresher{cfg: Config{}.withDefaults(), log: quiet(), metrics: newTestTracker(t, Config{}, nil).metrics,
 		changed: func(id rankcache.BoardID) { changed = append(changed, id) }}
 	batch := []*page{{board: "a"}, {board: "b"}}
-	r.complete(batch, []*rankcache.Top{{Board: "a"}, nil}, time.Now())
-	r.complete(batch, []*rankcache.Top{{Board: "a"}, {Board: "b"}}, time.Now())
+	r.complete(batch, []*rankcache.Top{{Board: "a"}, nil}, make([]time.Time, 2), time.Now())
+	r.complete(batch, []*rankcache.Top{{Board: "a"}, {Board: "b"}}, make([]time.Time, 2), time.Now())
 	if len(changed) != 2 || changed[0] != "a" || changed[1] != "b" {
 		t.Errorf("called for %v", changed)
 	}

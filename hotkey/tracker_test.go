@@ -167,7 +167,7 @@ func TestOwnRates(t *testing.T) {
 func TestTopAllocatesNothing(t *testing.T) {
 	tr := newTestTracker(t, Config{}, nil)
 	tr.apply(time.Now(), []transition{{board: "1", cause: CauseOwn}})
-	(*tr.pages.Load())["1"].publish(&rankcache.Top{}, time.Now())
+	(*tr.pages.Load())["1"].publish(&rankcache.Top{}, time.Now(), time.Now())
 	qs, as := []rankcache.Query{{Board: "1", Limit: 1}, {Board: "2", Limit: 1}}, make([]rankcache.Answer, 2)
 	if n := testing.AllocsPerRun(100, func() { tr.Read(context.Background(), qs, as) }); n != 0 || as[0].Err != nil || as[1].Err == nil {
 		t.Errorf("%v allocations, want 0", n)
@@ -177,7 +177,7 @@ func TestTopAllocatesNothing(t *testing.T) {
 func TestMembersOfHotBoards(t *testing.T) {
 	tr := newTestTracker(t, Config{}, nil)
 	tr.apply(time.Now(), []transition{{board: "1", cause: CauseOwn}, {board: "not read yet", cause: CauseOwn}})
-	(*tr.pages.Load())["1"].publish(&rankcache.Top{Members: 1_000_000}, time.Now())
+	(*tr.pages.Load())["1"].publish(&rankcache.Top{Members: 1_000_000}, time.Now(), time.Now())
 	if got := tr.Members(); len(got) != 1 || got["1"] != 1_000_000 {
 		t.Errorf("members %v", got)
 	}

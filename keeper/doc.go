@@ -2,4 +2,5 @@
 //
 //   - publisher.go: reads the states of all super-hot boards and publishes them in Redis as one value ([wire.States]).
 //   - value.go: the value in Redis. [Value.States] is what sidecars read.
+//   - reached.go: how far a replica of that Redis is, by the time beside the value. Sidecars of another region read it.
 package keeper

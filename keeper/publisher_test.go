@@ -32,7 +32,7 @@ func TestKeyIsLostWhileItIsRead(t *testing.T) {
 	ctx := t.Context()
 	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t)})
 	defer client.Close()
-	value := &Value{Redis: client, Key: testkit.Name(t), Instance: "it", Timeout: 5 * time.Second}
+	value := &Value{Redis: client, Key: testkit.Name(t), Written: testkit.Name(t) + ":written", Instance: "it", Timeout: 5 * time.Second}
 	publisher := func(read readings) *Publisher {
 		p, err := New(value, read, nil, DefaultEvery, slog.New(slog.DiscardHandler), nil)
 		if err != nil {

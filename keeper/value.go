@@ -15,6 +15,7 @@ import (
 type Value struct {
 	Redis    redis.UniversalClient
 	Key      string
+	Written  string // key of the time at which it was published
 	Instance string
 	Timeout  time.Duration // of a request
 }
@@ -36,10 +37,15 @@ func (v *Value) States(ctx context.Context) (wire.States, error) {
 	return wire.ParseStates(text, v.Instance)
 }
 
-// publishScript replaces the value if its serial is still that of ARGV[1], "" for none, and returns the serial that it found.
+// publishScript replaces the value if its serial is still that of ARGV[1], "" for none, and returns the serial that it found. The
+// time beside it has no expiry: replicas in another region tell by it how old they are while nothing reaches them.
 var publishScript = redis.NewScript(fmt.Sprintf(`
 local serial = redis.call('GETRANGE', KEYS[1], %d, %d)
-if serial == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+if serial == ARGV[1] then
+	local now = redis.call('TIME')
+	redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+	redis.call('SET', KEYS[2], string.format('%%d%%06d', now[1], now[2]))
+end
 return serial`, wire.SerialFirst, wire.SerialLast))
 
 // valueLives is for how long a value is kept that no keeper replaces.
@@ -56,5 +62,19 @@ func (v *Value) serial(ctx context.Context) (string, error) {
 func (v *Value) replace(ctx context.Context, before string, value []byte) (found string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
 	defer cancel()
-	return publishScript.Run(ctx, v.Redis, []string{v.Key}, before, value, valueLives.Milliseconds()).Text()
+	return publishScript.Run(ctx, v.Redis, []string{v.Key, v.Written}, before, value, valueLives.Milliseconds()).Text()
+}
+
+// written returns when the value was published last, by the clock of its Redis. The error is errNone if it never was.
+func (v *Value) written(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	defer cancel()
+	text, err := v.Redis.GetRange(ctx, v.Written, 0, wire.MaxWrittenLen).Result()
+	switch {
+	case err != nil:
+		return time.Time{}, fmt.Errorf("read the keeper's time %s: %w", v.Written, err)
+	case text == "":
+		return time.Time{}, errNone
+	}
+	return wire.ParseWritten(text)
 }

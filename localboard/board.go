@@ -61,6 +61,7 @@ func (b *Board) empty() {
 	defer b.mu.Unlock()
 	b.clear()
 	b.view.Store(nil)
+	b.current.Store(nil) // what comes next may be older
 }
 
 func (b *Board) notify() {

@@ -46,6 +46,8 @@ type Options struct {
 	URL string
 	// Mode is single (also ""), cluster, sentinel or instances.
 	Mode string
+	// Role is master (also ""), or replica, which is for mode single: the server may then be either.
+	Role string
 	// NotePlace has each instance that has no place among the others yet note the one that it has by the addresses.
 	NotePlace bool
 	// Username and Password, if set, override the URL's, which keeps secrets out
@@ -71,6 +73,9 @@ const readFromReplicas = "read from replicas, whose lag looks like lost writes a
 func Dial(opts Options) (redis.UniversalClient, error) {
 	if err := checkURL(opts.URL); err != nil {
 		return nil, err
+	}
+	if opts.Role != "" && opts.Role != RoleMaster && (opts.Role != RoleReplica || opts.Mode != "" && opts.Mode != ModeSingle) {
+		return nil, fmt.Errorf("redis role %q in mode %q: want %s, or %s in mode %s: what several servers have is not of one time", opts.Role, opts.Mode, RoleMaster, RoleReplica, ModeSingle)
 	}
 	if opts.Timeout == 0 {
 		opts.Timeout = DefaultTimeout
@@ -104,7 +109,9 @@ func (opts Options) single() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
 	o.DialerRetries = dialAttempts
-	o.OnConnect = rarely(onlyMaster)
+	if o.OnConnect = rarely(onlyMaster); opts.Role == RoleReplica {
+		o.OnConnect = rarely(masterOrReplica)
+	}
 	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

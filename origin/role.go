@@ -58,6 +58,32 @@ func onlyMasterOrSentinel(ctx context.Context, conn *redis.Conn) error {
 	return judgeConn(role)
 }
 
+// RoleMaster and RoleReplica are what a Redis is to be: a replica is read in another region than the writers'.
+const RoleMaster, RoleReplica = "master", "replica"
+
+// masterOrReplica refuses a new connection to a Sentinel.
+func masterOrReplica(ctx context.Context, conn *redis.Conn) error {
+	role := conn.Do(ctx, "ROLE")
+	if values, _ := role.Slice(); len(values) > 0 && values[0] == "slave" {
+		return nil
+	}
+	return judgeConn(role)
+}
+
+// CheckReplica returns what a server is that may be a replica, in words, and an error that wraps [ErrNotMaster] if it is neither that
+// nor a master.
+func CheckReplica(ctx context.Context, client redis.UniversalClient) (is string, err error) {
+	role := client.Do(ctx, "ROLE")
+	if values, _ := role.Slice(); len(values) > 3 && values[0] == "slave" {
+		return fmt.Sprintf("a replica of %v:%v (link: %v)", values[1], values[2], values[3]), nil
+	}
+	known, err := judgeRole(role)
+	if !known {
+		return "unknown, as ROLE is refused", err
+	}
+	return "a master: nothing replicates to it, so all ages grow; set --redis-role master if it is the writing region's", err
+}
+
 // judgeConn wraps the error once more, because go-redis unwraps it.
 func judgeConn(role *redis.Cmd) error {
 	if _, err := judgeRole(role); err != nil {

@@ -127,6 +127,8 @@ func (c *comparer) sample(ctx context.Context, epoch int, members []string, rand
 	case observed.Seq == 0 && observed.Run == 0 && c.total != TotalNone:
 		return observed, verdict{unknown: "Redis has lost the board's total"}
 	case c.total == TotalNone || newest(c.total, before) <= observed.Seq:
+	case c.replica.sources.isReplica():
+		return observed, verdict{unknown: fmt.Sprintf("the replica of Redis is at update %d, the board at %d: it is waited for", observed.Seq, before.Highest)}
 	case c.total == TotalOrders:
 		return observed, verdict{differs: fmt.Sprintf("%d orders here, %d in Redis", before.Applied(), observed.Seq)}
 	default: // updates beyond Redis's total can't be compared with it

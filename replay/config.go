@@ -60,6 +60,9 @@ type Config struct {
 	// States is where a keeper publishes what it has read of all boards; nil: nowhere. While it does, open boards with
 	// seqs are compared with that, and no rows are.
 	States States
+	// Reached, if it is not nil, tells that Redis is a replica in another region than the writers', and up to when it has what its
+	// master had; zero: unknown. Its lag is then no fault, and the ages of boards count from there. It is called concurrently.
+	Reached func() time.Time
 	// AuditEvery is how often each open board without seqs is compared with Redis, give
 	// or take a tenth; negative for never.
 	AuditEvery time.Duration
@@ -113,6 +116,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("no Kafka brokers: name at least one as host:port")
 	case c.TotalSource != TotalSeq && c.TotalSource != TotalOrders && c.TotalSource != TotalNone:
 		return c, fmt.Errorf("total %q: want %s, %s or %s", c.TotalSource, TotalSeq, TotalOrders, TotalNone)
+	case c.Reached != nil && c.TotalSource != TotalSeq:
+		return c, fmt.Errorf("total %q: a replica's lag can be told from a loss by seqs only: want %s", c.TotalSource, TotalSeq)
 	case min(c.PublishEvery, c.PollEvery, c.TotalsEvery, c.Deadline, c.DeadlinePerUpdate, c.SaveEvery, c.MaxStale) < 0:
 		return c, fmt.Errorf("a replay interval is negative: want a duration, or 0 for the default")
 	}

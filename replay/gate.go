@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -156,7 +157,7 @@ func (g *gate) attend(ctx context.Context, now time.Time) {
 
 // readopt asks the writers, now and again, to add up the board.
 func (g *gate) readopt(ctx context.Context, now time.Time) {
-	if now.Sub(g.askedFor) < readoptEvery {
+	if now.Sub(g.askedFor) < readoptEvery || g.feed.sources.isReplica() { // nothing is written to a replica
 		return
 	}
 	g.askedFor = now
@@ -263,6 +264,7 @@ func (g *gate) tryOpen(ctx context.Context) {
 	}
 	defer done()
 	g.replica.startOrdering()
+	current := g.feed.sources.current()
 	v := g.compare.beforeOpening(ctx, g.epoch)
 	if !v.agrees {
 		g.replica.stopOrdering()
@@ -272,7 +274,7 @@ func (g *gate) tryOpen(ctx context.Context) {
 		return
 	}
 	g.replica.boards.Prepare(ctx, g.replica.board)
-	if g.replica.open(g.epoch, opening{equalAt: v.at}) {
+	if g.replica.open(g.epoch, opening{equalAt: current}) {
 		g.audit.start(g.epoch, time.Now())
 		g.opened("a sample is equal to Redis")
 	}
@@ -287,6 +289,10 @@ func (g *gate) opened(reason string) {
 func (g *gate) prove(ctx context.Context) {
 	if g.prover == nil {
 		p, err := aim(ctx, g.origin, g.feed, g.epoch)
+		if late, ok := errors.AsType[*lateError](err); ok { // what the log gives further goes on waiting
+			g.retryAt, g.trouble = time.Now().Add(lookAgainEvery), late.Error()
+			return
+		}
 		if err != nil {
 			g.replica.stopOrdering()
 			g.later()
@@ -322,7 +328,7 @@ func (g *gate) openProved(ctx context.Context, p *prover) {
 	}
 	defer done()
 	g.replica.boards.Prepare(ctx, g.replica.board)
-	if g.replica.open(g.epoch, opening{equalAt: p.target.requested, equalTo: &p.target.State, life: p.target.life}) {
+	if g.replica.open(g.epoch, opening{equalAt: p.target.current, equalTo: &p.target.State, life: p.target.life}) {
 		g.opened("equal to Redis")
 	}
 }
@@ -330,7 +336,7 @@ func (g *gate) openProved(ctx context.Context, p *prover) {
 // openEmpty opens a board that has no change yet. A change after Redis was read has its
 // update behind what was read of the log, and the run of that is the board's.
 func (g *gate) openEmpty(ctx context.Context) {
-	at, err := readOne(ctx, g.origin, g.feed.id)
+	at, err := readOne(ctx, g.origin, g.feed.id, &g.feed.sources)
 	if err != nil {
 		g.later()
 		g.failed(ctx, "compare with Redis: "+err.Error())
@@ -342,7 +348,7 @@ func (g *gate) openEmpty(ctx context.Context) {
 	}
 	g.replica.board.Sum() // of no member
 	g.replica.boards.Prepare(ctx, g.replica.board)
-	if g.replica.open(g.epoch, opening{equalAt: at.requested, equalTo: &rankcache.State{HasSum: true}}) {
+	if g.replica.open(g.epoch, opening{equalAt: at.current, equalTo: &rankcache.State{HasSum: true}}) {
 		g.opened("empty, as in Redis")
 	}
 }
@@ -391,10 +397,14 @@ func (g *gate) confirm(ctx context.Context, now time.Time) {
 		if now.Before(g.retryAt) {
 			return
 		}
-		asked, err := readOne(ctx, g.origin, g.feed.id)
+		asked, err := readOne(ctx, g.origin, g.feed.id, &g.feed.sources)
 		if err != nil {
 			g.later()
 			g.failed(ctx, "compare with Redis: "+err.Error())
+			return
+		}
+		if late := g.replica.late(asked.State); late != nil { // the totals poller compares them, and finds out whether it is late for ever
+			g.retryAt, g.trouble = now.Add(lookAgainEvery), late.Error()
 			return
 		}
 		if why := disproof(asked.State, have); why != nil {
@@ -404,7 +414,7 @@ func (g *gate) confirm(ctx context.Context, now time.Time) {
 		g.asked = asked
 	}
 	switch sum, known := g.replica.board.SumAt(g.asked.Run, g.asked.Seq); {
-	case known && g.replica.reopen(g.epoch, g.asked.State, g.asked.requested):
+	case known && g.replica.reopen(g.epoch, g.asked.State, g.asked.current):
 		g.metrics.foreignHistory.Inc()
 		g.suspected = false
 		g.opened("equal to Redis; an update of another history was dropped")

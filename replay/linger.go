@@ -36,6 +36,9 @@ func (r *replica) rise(t reading, epoch int) {
 // if Redis has then closed another state, that one counts.
 func (f *feed) lookAgain(t reading, epoch int) {
 	own := f.replica.board.State()
+	if f.replica.late(t.State) != nil {
+		return
+	}
 	if t.life >= rankcache.LifeClosed && t.HasSum && (t.Seq != own.Seq || t.Sum != own.Sum) {
 		f.replica.report(epoch, fault{kind: kindSum, reason: fmt.Sprintf("it was closed at update %d, and is closed at %d now, in another state", own.Seq, t.Seq)})
 		return

@@ -23,6 +23,9 @@ type known struct {
 // They are asked for before the boards are looked at: a board that is there then was not lost before.
 func (t *totalsPoller) histories(ctx context.Context, all []probe, ids []rankcache.BoardID) []string {
 	for i := range all {
+		if all[i].feed.sources.isReplica() {
+			return nil // its history is its own
+		}
 		if f := all[i].feed; f.replica.readable.Load() && !f.replica.settled() && time.Since(f.known.at) >= historyEvery {
 			names, err := t.origin.Histories(ctx, ids)
 			if err != nil {

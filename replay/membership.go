@@ -33,6 +33,7 @@ type feed struct {
 	batch []wire.Update // the dispatcher's alone: gathered, to be applied
 	dirty bool          // the publisher's alone: to be published
 	lag   lagWatch      // the totals poller's alone
+	late  lateWatch     // the totals poller's alone
 	rest  rest          // the totals poller's alone
 	known known         // the totals poller's alone
 	// lost is set while the board is kept though Redis lacks it. The totals poller writes it.

@@ -111,6 +111,7 @@ type modelRedis struct {
 	readopt   uint64
 	shown     modelShown // of a lost history, that readers see
 	shownAt   time.Time  // since when
+	far       *modelFar  // nil: it is read itself
 }
 
 func newModelRedis(rng *rand.Rand) *modelRedis {
@@ -131,6 +132,7 @@ func (r *modelRedis) put(next modelContent) {
 		r.had[at][modelText(next.texts(set))] = true
 	}
 	r.now, r.past = next, append(r.past, next)
+	r.far.note(r.now)
 }
 
 // breaks is called after a change that copies have to notice within a time.
@@ -314,6 +316,7 @@ func (r *modelRedis) failOver(n int) {
 	n = min(n, len(r.past)-1)
 	r.past = r.past[:len(r.past)-n]
 	r.now = r.past[len(r.past)-1]
+	r.far.note(r.now)
 	r.floor = min(r.floor, len(r.past)-1)
 	r.server++
 	r.newEra = r.durable && r.now.state.Run != 0
@@ -355,8 +358,9 @@ func (r *modelRedis) request(ctx context.Context, do func()) error {
 }
 
 func (r *modelRedis) stamp(at time.Time) rankcache.Stamp {
-	s := rankcache.Stamp{State: r.now.state, Members: len(r.now.set), Adopting: r.now.adopting, At: at}
-	if r.now.adopting || r.now.counted != s.Members {
+	now := r.read()
+	s := rankcache.Stamp{State: now.state, Members: len(now.set), Adopting: now.adopting, At: at}
+	if now.adopting || now.counted != s.Members {
 		s.Sum, s.HasSum = 0, false
 	}
 	return s
@@ -376,14 +380,14 @@ func (r *modelRedis) Sample(ctx context.Context, _ rankcache.BoardID, members []
 			s.Data = s.Data.With(rankcache.SplitData(text))
 		}
 		for _, m := range members {
-			if score, ok := r.now.set[m]; ok {
+			if score, ok := r.read().set[m]; ok {
 				s.Given[m] = score
 			}
 		}
-		all := slices.Sorted(maps.Keys(r.now.set))
+		all := slices.Sorted(maps.Keys(r.read().set))
 		for i := 0; len(all) > 0 && i < random; i++ {
 			m := all[r.rng.IntN(len(all))]
-			s.Random = append(s.Random, rankcache.Entry{Member: m, Score: r.now.set[m]})
+			s.Random = append(s.Random, rankcache.Entry{Member: m, Score: r.read().set[m]})
 		}
 	})
 	return s, err
@@ -393,7 +397,7 @@ func (r *modelRedis) Read(ctx context.Context, qs []rankcache.Query, as []rankca
 	at := time.Now()
 	err := r.request(ctx, func() {
 		var all []rankcache.Entry
-		for m, score := range r.now.set {
+		for m, score := range r.read().set {
 			all = append(all, rankcache.Entry{Member: m, Score: score})
 		}
 		slices.SortFunc(all, func(a, b rankcache.Entry) int {
@@ -427,7 +431,7 @@ func (r *modelRedis) Scan(ctx context.Context, board rankcache.BoardID, fn func(
 	for piece := range r.pieces {
 		var es []rankcache.Entry
 		err = r.request(ctx, func() {
-			for m, score := range r.now.set {
+			for m, score := range r.read().set {
 				if int(modelHash(m))%r.pieces == piece {
 					es = append(es, rankcache.Entry{Member: r.now.textOf(m, score), Score: score})
 				}

@@ -84,6 +84,7 @@ type modelEnv struct {
 	noWalk     bool                 // what the walk would find soon is left to checksums
 	workAt     time.Time
 	keepers    *modelKeepers // nil: there are none
+	far        *modelFar     // nil: it is the region of the writers
 
 	side *modelSidecar
 }
@@ -197,6 +198,9 @@ func (w *modelEnv) start() {
 	if w.keepers != nil {
 		cfg.States = w.keepers
 	}
+	if w.far != nil {
+		cfg.Reached = w.far.reachedAt
+	}
 	r, err := New(cfg, boards, w.redis, w.log, nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -286,6 +290,7 @@ func (w *modelEnv) tick() {
 		w.redis.work()
 		w.workAt = now.Add(time.Second)
 	}
+	w.far.replicate(now)
 	w.side.reader.watch(now, w.side.runner.topicsWake)
 	w.side.reader.read(now)
 	w.look()
@@ -320,6 +325,10 @@ func (w *modelEnv) look() {
 	case page.HasSum && page.Sum != sum&wire.SumMask:
 		w.fail("the entries add up to %012x, their checksum is %012x", sum&wire.SumMask, page.Sum)
 	case faulty.isWrong():
+	case w.far != nil:
+		if err := w.far.check(page.State, modelText(set), b.CurrentAt()); err != nil {
+			w.fail("%v", err)
+		}
 	default:
 		current := b.CurrentAt()
 		if w.noWalk && !page.HasSum { // nothing but the walk tells that soon
@@ -389,15 +398,24 @@ func (w *modelEnv) over(now time.Time) {
 			w.redis.answer(false, 0)
 		case "kafka":
 			w.kafka.away = false
+		case "link":
+			w.far.cut = false
+		case "lag":
+			w.far.lag = 0
+		case "far keeper":
+			w.far.silent = false
 		}
 	}
 }
 
+// modelEvent is what may happen.
+type modelEvent struct {
+	name string
+	do   func()
+}
+
 func (w *modelEnv) disturb() {
-	all := []struct {
-		name string
-		do   func()
-	}{
+	all := []modelEvent{
 		{"fail over", w.failOver},
 		{"fail over", w.failOver},
 		{"delete", func() { w.redis.lose(true, true) }},
@@ -450,6 +468,9 @@ func (w *modelEnv) disturb() {
 		}},
 		{"wrong apply", func() { w.side.boards.board.injure(true, "", false) }},
 		{"memory changes", func() { w.side.boards.board.injure(false, w.member(), w.rng.IntN(2) == 0) }},
+	}
+	if w.far != nil {
+		all = append(all, w.farDisturbances()...)
 	}
 	event := all[w.rng.IntN(len(all))]
 	if w.noWalk && (event.name == "change by hand" || event.name == "memory changes") {
@@ -547,10 +568,13 @@ func (w *modelEnv) calm() {
 
 // heal waits until the board is open and equal to Redis, and expects it to stay so.
 func (w *modelEnv) heal() {
-	begun := time.Now()
+	begun, within := time.Now(), modelHeals
+	if w.far != nil {
+		within += 2 * mirrorLag
+	}
 	for !w.equal() && !w.failed.Load() {
-		if w.tick(); time.Since(begun) > modelHeals {
-			w.fail("not open and equal after %v: %+v; Redis has %v", modelHeals, w.feed().describe(), w.redis.now.state)
+		if w.tick(); time.Since(begun) > within {
+			w.fail("not open and equal after %v: %+v; Redis has %v", within, w.feed().describe(), w.redis.now.state)
 		}
 	}
 	w.run(modelWalk)

@@ -23,9 +23,12 @@ type prover struct {
 // the board's own state proves that Redis lost writes.
 func aim(ctx context.Context, o Origin, f *feed, epoch int) (*prover, error) {
 	run, highest := f.replica.hold()
-	t, err := readOne(ctx, o, f.id)
+	t, err := readOne(ctx, o, f.id, &f.sources)
 	if err != nil {
 		return nil, err
+	}
+	if late := f.replica.late(t.State); late != nil {
+		return nil, late
 	}
 	switch {
 	case t.Run == 0:
@@ -44,13 +47,13 @@ func aim(ctx context.Context, o Origin, f *feed, epoch int) (*prover, error) {
 }
 
 // readOne reads the state of one board from Redis.
-func readOne(ctx context.Context, o Origin, id rankcache.BoardID) (reading, error) {
-	at := time.Now()
+func readOne(ctx context.Context, o Origin, id rankcache.BoardID, s *sources) (reading, error) {
+	at, current := time.Now(), s.current()
 	stamps, err := o.Stamps(ctx, []rankcache.BoardID{id})
 	if err != nil {
 		return reading{}, err
 	}
-	return readingOf(&stamps[0], at), nil
+	return readingOf(&stamps[0], at, current), nil
 }
 
 // outcome of a prover's step.
@@ -83,9 +86,12 @@ func (p *prover) renew(ctx context.Context, o Origin, epoch int) error {
 	if time.Since(p.target.requested) < confirmFor {
 		return nil
 	}
-	t, err := readOne(ctx, o, p.replica.id)
+	t, err := readOne(ctx, o, p.replica.id, p.sources)
 	if err != nil {
 		return err
+	}
+	if p.sources.isReplica() && t.Before(p.target.State) {
+		return &lateError{t.State, p.target.Run, p.target.Seq}
 	}
 	why := disproof(t.State, p.target.State)
 	switch {

@@ -83,7 +83,7 @@ func (r *replica) publish() (oldest int64) {
 	reached := due != nil && r.board.Progress().Applied() >= due.Seq
 	r.board.Publish()
 	if reached {
-		r.board.MarkCurrent(due.requested)
+		r.board.MarkCurrent(due.current)
 		r.awaited.CompareAndSwap(due, nil)
 	}
 	if !r.readable.Load() {

@@ -216,6 +216,9 @@ func (r *replica) startRefill(total TotalSource) *fault {
 		}
 		r.resetLocked()
 		r.audit.refill()
+		if r.sources.isReplica() {
+			r.in.reorder.Hold(0) // the log may be ahead of what is loaded from Redis
+		}
 	}
 	if log := r.sources.topic(); total != TotalSeq && log != nil {
 		log.rewound.Store(true)
@@ -233,11 +236,16 @@ func (r *replica) learn(t reading, epoch int) bool {
 	if r.epoch != epoch {
 		return false
 	}
+	if r.lateLocked(t.State) != nil {
+		r.sources.learn(t)
+		r.wake.wake() // the gate waits for it
+		return true
+	}
 	if !r.readable.Load() {
 		r.learnRunLocked(t)
 		r.relaxFileLocked()
 	}
-	if t.Run != 0 && t.Run == r.in.run {
+	if t.Run != 0 && t.Run == r.in.run && !r.sources.isReplica() {
 		r.in.counts.foreign.Add(uint64(r.in.reorder.DropLost(t.Run, t.Seq, t.requested)))
 	}
 	first := r.sources.learn(t)
@@ -301,7 +309,9 @@ func (r *replica) load(epoch int, at rankcache.State, pieces [][]rankcache.Entry
 		return fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.in.run)
 	}
 	err := r.board.Load(at.Seq, pieces...)
-	if have := r.board.Progress().Highest; err != nil && at.Seq < have {
+	if late := r.lateLocked(at); late != nil {
+		r.reportLocked(fault{kind: kindAhead, counted: true, reason: late.Error()}) // it is loaded into an empty board
+	} else if have := r.board.Progress().Highest; err != nil && at.Seq < have {
 		r.reportLocked(faultAhead(at.Seq, have)) // an older load can be taken by an empty board only
 	}
 	return err
@@ -345,6 +355,9 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 // checkFileLocked reports a fault if a total of Redis shows that the file is void.
 // It is not counted as a difference: the board was not open.
 func (r *replica) checkFileLocked(t reading) {
+	if r.lateLocked(t.State) != nil {
+		return
+	}
 	if why := r.file.disprovedBy(t); why != nil {
 		r.fault = why
 		r.wake.wake()

@@ -122,8 +122,10 @@ func (r *Runner) Walk(ctx context.Context) error {
 	return nil
 }
 
-// compares returns whether rows are compared with Redis here.
-func (r *Runner) compares() bool { return r.walks.Load() || !r.keeper.expected(time.Now()) }
+// compares returns whether rows are compared with Redis here. A replica is at another state: they are compared where it is written to.
+func (r *Runner) compares() bool {
+	return r.cfg.Reached == nil && (r.walks.Load() || !r.keeper.expected(time.Now()))
+}
 
 // keepMembership starts and drops boards as Follow names them. Gates run in the
 // group.
@@ -157,7 +159,7 @@ func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.
 		log.Topic = ""
 	}
 	f := newFeed(id, log, r.boards, &r.held, r.metrics, now)
-	f.sources.alone = alone
+	f.sources.alone, f.sources.reached = alone, r.cfg.Reached
 	f.sources.readingLasts = missedReadings * r.cfg.TotalsEvery
 	f.restoring.Store(r.filler.hasFiles())
 	b := &followed{f, stop, make(chan struct{})}

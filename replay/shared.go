@@ -166,7 +166,7 @@ func (t *totalsPoller) compare(ctx context.Context, value wire.States, before *l
 			f.rest.due = time.Time{}
 			continue
 		}
-		r := reading{State: state.State, members: state.Members, life: state.Life, requested: before.at}
+		r := reading{State: state.State, members: state.Members, life: state.Life, requested: before.at, current: before.at}
 		if !t.confirms(&p, r) {
 			doubted = append(doubted, f)
 			continue

@@ -14,10 +14,12 @@ type reading struct {
 	life      rankcache.Life
 	adopting  bool      // a writer adds it up
 	requested time.Time // zero before the first
+	// current is of which time the answer is: requested, unless Redis is a replica ([sources.current]).
+	current time.Time
 }
 
-func readingOf(s *rankcache.Stamp, requested time.Time) reading {
-	return reading{s.State, s.Members, s.Life, s.Adopting, requested}
+func readingOf(s *rankcache.Stamp, requested, current time.Time) reading {
+	return reading{s.State, s.Members, s.Life, s.Adopting, requested, current}
 }
 
 // sources has the latest answers of Kafka and Redis about one board. The topic watcher
@@ -43,6 +45,8 @@ type sources struct {
 	readingLasts time.Duration
 	// alone tells that Redis is the only source: no log is read. It is set at the start.
 	alone bool
+	// reached is [Config].Reached. It is set at the start.
+	reached func() time.Time
 }
 
 // observe fills in the gate's inputs.

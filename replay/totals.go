@@ -96,7 +96,7 @@ func (t *totalsPoller) ask(ctx context.Context, all []probe) {
 	ids := idsOf(all)
 	t.metrics.readings.WithLabelValues(sourceRedis).Add(float64(len(all)))
 	histories := t.histories(ctx, all, ids)
-	at := time.Now()
+	at, current := time.Now(), all[0].feed.sources.current()
 	stamps, err := t.origin.Stamps(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		t.failed(err, all)
@@ -109,7 +109,7 @@ func (t *totalsPoller) ask(ctx context.Context, all []probe) {
 		}
 		all[i].feed.replica.board.SetPrimed(stamps[i].Primed, stamps[i].State)
 		all[i].feed.rest.asked = at
-		r := readingOf(&stamps[i], at)
+		r := readingOf(&stamps[i], at, current)
 		if f := all[i].feed; f.replica.settled() {
 			f.lookAgain(r, all[i].epoch)
 			continue
@@ -175,16 +175,25 @@ func (t *totalsPoller) learn(p *probe, r reading) *fault {
 	f := p.feed
 	f.measure(r.requested)
 	f.replica.follow(r, p.epoch)
-	if !f.replica.learn(r, p.epoch) || !f.replica.readable.Load() {
+	late := f.replica.late(r.State)
+	switch known := f.replica.learn(r, p.epoch); {
+	case known && late != nil:
+		return t.learnLate(p, r, late)
+	case !known || !f.replica.readable.Load():
 		f.lag = lagWatch{}
 		return nil
 	}
+	f.late = lateWatch{}
 	if f.lag.epoch != p.epoch {
 		f.lag = lagWatch{epoch: p.epoch}
 	}
 	after := f.replica.progress()
 	f.replica.rise(r, p.epoch)
 	var why *fault
+	f.lag.patience = maxLag
+	if f.sources.isReplica() && after.Highest <= after.Contiguous {
+		f.lag.patience = mirrorLag
+	}
 	if unborn := t.total == TotalSeq && p.run == 0 && r.Run == 0 && r.members == 0; !unborn {
 		why = f.lag.check(t.total, r, p.before, after, f.sources.exhausted)
 	}
@@ -208,7 +217,7 @@ func (t *totalsPoller) learn(p *probe, r reading) *fault {
 			f.replica.publishCurrent(at)
 		}
 	case after.Applied() >= r.Seq:
-		f.replica.publishCurrent(r.requested)
+		f.replica.publishCurrent(r.current)
 		f.replica.awaited.Store(nil)
 	default:
 		f.replica.awaited.CompareAndSwap(nil, &r) // the dispatcher will see it reached
@@ -222,11 +231,12 @@ const maxLag = 10 * time.Second
 // lagWatch finds out whether an open board keeps up with Redis's total. It belongs
 // to the totals poller.
 type lagWatch struct {
-	epoch  int
-	behind reading // the oldest reading that the board has not reached
-	ahead  reading // a state that the board had not reached when it was read
-	odd    string  // the difference at the last look, which may pass by itself
-	empty  reading // the first reading in a row without a member, of a board without a total
+	epoch    int
+	behind   reading       // the oldest reading that the board has not reached
+	ahead    reading       // a state that the board had not reached when it was read
+	odd      string        // the difference at the last look, which may pass by itself
+	patience time.Duration // how long updates may be missing
+	empty    reading       // the first reading in a row without a member, of a board without a total
 }
 
 // check takes a reading of Redis with the board's progress before the request and
@@ -255,7 +265,7 @@ func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.P
 	if w.behind.Seq == 0 && after.Applied() < r.Seq {
 		w.behind = r
 	}
-	if w.behind.Seq == 0 || r.requested.Sub(w.behind.requested) < maxLag || !exhausted(w.behind.requested, maxLag) {
+	if w.behind.Seq == 0 || r.requested.Sub(w.behind.requested) < w.patience || !exhausted(w.behind.requested, w.patience) {
 		return nil
 	}
 	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Applied()+1, r.Seq)}
@@ -315,7 +325,7 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 		case known && sum != at.Sum:
 			return new(faultSum(at.State, sum))
 		case known:
-			proved(at.State, at.requested)
+			proved(at.State, at.current)
 		}
 		if own.Seq >= w.ahead.Seq {
 			w.ahead = reading{}

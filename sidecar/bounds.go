@@ -103,6 +103,8 @@ func (r *Reader) judge(q *rankcache.Query, a *rankcache.Answer, board Board) ver
 	}
 	v, have := compareLocal(&q.MinState, board, a.State)
 	switch {
+	case v == lost && r.lags: // the copy may be of the history that is lost
+		return unknown
 	case v == lost:
 		a.Fail(&WriteLostError{q.MinState, have, rankcache.SourceLocal})
 	case v == unknown && have.Run == q.MinState.Run && r.tiers().Durable(q.Board):

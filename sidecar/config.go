@@ -58,6 +58,9 @@ type Config struct {
 	Profiles Profiles // nil: answers carry no profiles
 	// Origin is Redis. Errors that wrap [rankcache.ErrUnavailable] tell that it is away.
 	Origin rankcache.Reader
+	// OriginLags tells that Origin is a replica in a region that only reads: what it lacks is not lost, and its answers are as
+	// old as their CurrentAt, which may be zero.
+	OriginLags bool
 	// Ledger answers what Origin leaves unanswered; nil: nothing does. Its answers are as old
 	// as the time in their stamp.
 	Ledger rankcache.Reader

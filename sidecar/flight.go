@@ -44,6 +44,7 @@ type OriginLimits struct {
 type flights struct {
 	origins *origins
 	limits  OriginLimits
+	lags    bool // see Config.OriginLags
 	group   singleflight.Group
 	slots   *semaphore.Weighted
 	waiting atomic.Int64 // flights that hold or wait for a slot
@@ -224,13 +225,13 @@ func (f *flights) fresh(ctx context.Context, q *rankcache.Query) rankcache.Answe
 			return a
 		}
 		last := began || again
-		if a.Source == rankcache.SourceLedger && last {
-			if err := tooOld(q, a.Stamp); err != nil {
+		if (f.lags || a.Source == rankcache.SourceLedger) && last {
+			if err := tooOld(q, &a); err != nil {
 				return rankcache.Answer{Err: err}
 			}
 			return a
 		}
-		inTime := last || q.MaxAge == 0 || came.Sub(a.At) <= q.MaxAge
+		inTime := last || q.MaxAge == 0 || came.Sub(a.CurrentAt) <= q.MaxAge
 		switch {
 		case inTime && reached(q, a.State):
 			return a

@@ -117,12 +117,20 @@ func missed(q *rankcache.Query, s rankcache.State) error {
 	return &WriteLostError{q.MinState, s, rankcache.SourceRedis}
 }
 
-// tooOld returns the error of an answer of the ledger that is not within the bounds of q, nil
+// tooOld returns the error of an answer of the ledger, or of a replica of Redis, that is not within the bounds of q, nil
 // if it is. Redis may be further, so that nothing is known to be lost.
-func tooOld(q *rankcache.Query, s rankcache.Stamp) error {
-	if reached(q, s.State) && (q.MaxAge == 0 || time.Since(s.At) <= q.MaxAge) {
+func tooOld(q *rankcache.Query, a *rankcache.Answer) error {
+	if reached(q, a.State) && (q.MaxAge == 0 || time.Since(a.CurrentAt) <= q.MaxAge) {
 		return nil
 	}
-	return fmt.Errorf("%w: Redis does not answer, and what the ledger has, %s of %v ago, is not within the bounds of the request",
-		rankcache.ErrUnavailable, inWords(s.State), time.Since(s.At).Round(time.Millisecond))
+	age := "an unknown time"
+	if !a.CurrentAt.IsZero() {
+		age = time.Since(a.CurrentAt).Round(time.Millisecond).String()
+	}
+	if a.Source == rankcache.SourceLedger {
+		return fmt.Errorf("%w: Redis does not answer, and what the ledger has, %s of %s ago, is not within the bounds of the request",
+			rankcache.ErrUnavailable, inWords(a.State), age)
+	}
+	return fmt.Errorf("%w: this region only reads, and what it has, %s of %s ago, is not within the bounds of the request: ask the writing region",
+		rankcache.ErrUnavailable, inWords(a.State), age)
 }

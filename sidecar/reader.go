@@ -23,6 +23,7 @@ type Reader struct {
 	profiles Profiles
 	flights  *flights
 	ladders  *ladders // nil: all ranks are exact
+	lags     bool     // see Config.OriginLags
 	waits    *waits
 	trimmed  trimmed
 	trends   trends
@@ -41,11 +42,12 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	flights.lags = cfg.OriginLags
 	waits, err := newWaits(reg)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{tiers: cfg.Tiers, check: cfg.CheckBoard, boards: cfg.Boards, hot: cfg.Hot, profiles: cfg.Profiles, flights: flights, waits: waits, splits: splits{every: lookEvery}}
+	r := &Reader{tiers: cfg.Tiers, check: cfg.CheckBoard, boards: cfg.Boards, hot: cfg.Hot, profiles: cfg.Profiles, flights: flights, lags: cfg.OriginLags, waits: waits, splits: splits{every: lookEvery}}
 	if cfg.Ladders != nil {
 		r.ladders, err = newLadders(cfg.Ladders, cfg.Limits.Timeout, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	}

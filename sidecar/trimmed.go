@@ -103,7 +103,7 @@ func (t *trimmed) look(q *rankcache.Query, own *rankcache.Own) bool {
 	if !ok {
 		kept, ok = t.old[key]
 	}
-	if !ok || time.Since(kept.at) > scoreTime || tooOld(q, rankcache.Stamp{State: kept.state, At: kept.at}) != nil {
+	if !ok || time.Since(kept.at) > scoreTime || tooOld(q, &rankcache.Answer{Stamp: rankcache.Stamp{State: kept.state}, CurrentAt: kept.at}) != nil {
 		return false
 	}
 	own.Score, own.Trimmed = kept.score, kept.has
@@ -119,6 +119,6 @@ func (t *trimmed) keep(board rankcache.BoardID, a *rankcache.Answer) {
 	}
 	for i := range a.Own {
 		own := &a.Own[i]
-		t.newer[scoreKey{board, own.Member}] = keptScore{own.Score, own.Trimmed, a.State, a.At}
+		t.newer[scoreKey{board, own.Member}] = keptScore{own.Score, own.Trimmed, a.State, a.CurrentAt}
 	}
 }

@@ -178,7 +178,12 @@ func (n Names) ReadsKey(instance string) string {
 	return fill(n.States, "<instance>", instance) + readsHash
 }
 
-const statesValue, keeperLease, readsHash = ":value", ":lease", ":reads"
+// WrittenKey returns the key of the time at which the keeper of an instance has published last ([ParseWritten]).
+func (n Names) WrittenKey(instance string) string {
+	return fill(n.States, "<instance>", instance) + statesWritten
+}
+
+const statesValue, statesWritten, keeperLease, readsHash = ":value", ":written", ":lease", ":reads"
 
 // AppliedKey returns the key of the positions of the master that has a tag's slot.
 func (n Names) AppliedKey(tag string) string {
@@ -239,7 +244,7 @@ func (n Names) IsShared(key string) bool {
 			return true
 		}
 	}
-	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.States+statesValue) || matches(key, n.States+keeperLease) || matches(key, n.States+readsHash) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
+	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.States+statesValue) || matches(key, n.States+statesWritten) || matches(key, n.States+keeperLease) || matches(key, n.States+readsHash) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
 }
 
 // Topic returns the topic of the board's updates. Kafka allows no ":" in a name,

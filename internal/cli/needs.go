@@ -22,7 +22,12 @@ import (
 func (o *Options) RedisNeed(client redis.UniversalClient, role, total string, more func(context.Context) error) func(context.Context) error {
 	rights := doctor.Redis{Client: client, Names: o.Names, Total: total}
 	return func(ctx context.Context) error {
-		_, err := origin.CheckMaster(ctx, client)
+		var err error
+		if o.RedisRole == origin.RoleReplica {
+			_, err = origin.CheckReplica(ctx, client)
+		} else {
+			_, err = origin.CheckMaster(ctx, client)
+		}
 		if err == nil {
 			err = rights.May(ctx, role)
 		}

@@ -26,6 +26,8 @@ type RedisOptions struct {
 	redisSecret  *Secret
 	redisCA      string
 	RedisTimeout time.Duration
+	// RedisRole is "" for a master ([origin.Options]).
+	RedisRole string
 	// NotePlace is set by a command that may write to all of Redis ([origin.Options]).
 	NotePlace bool
 }
@@ -46,13 +48,21 @@ func (o *RedisOptions) DialRedis() (redis.UniversalClient, error) {
 	if u, err := url.Parse(o.redis.Get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
 		return nil, Usagef("--redis is not a URL of Redis: want redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
 	}
-	client, err := origin.Dial(origin.Options{URL: o.redis.Get(), Mode: o.RedisMode, Timeout: o.RedisTimeout, NotePlace: o.NotePlace,
+	client, err := origin.Dial(origin.Options{URL: o.redis.Get(), Mode: o.RedisMode, Timeout: o.RedisTimeout, Role: o.RedisRole, NotePlace: o.NotePlace,
 		Credentials: o.Credentials, CAFile: o.redisCA})
 	if err != nil {
 		return nil, Usagef("--redis: %w", err)
 	}
 	explainTLS(client)
 	return client, nil
+}
+
+// CheckReplica logs once what Redis is, which may be a replica. It never fails.
+func CheckReplica(ctx context.Context, client redis.UniversalClient, log *slog.Logger) error {
+	if is, err := origin.CheckReplica(ctx, client); err == nil {
+		log.Info("Redis is read only, with its lag", "redis", is)
+	}
+	return nil
 }
 
 // CheckRole logs once if Redis is a replica, which is not used ([origin.Dial]), or does

@@ -34,7 +34,7 @@ func (a permission) String() string {
 // needs returns the permissions that a role needs.
 func (r Redis) needs(role string) []permission {
 	board, meta, orders, adopter := r.Names.BoardKey(probeBoard), r.Names.MetaKey(probeBoard), r.Names.OrdersKey(probeBoard, 0, 0), r.Names.AdopterKey(probeBoard)
-	hot, states := r.Names.HotKey("doctor"), r.Names.StatesKey("doctor")
+	hot, states, written := r.Names.HotKey("doctor"), r.Names.StatesKey("doctor"), r.Names.WrittenKey("doctor")
 	read := func(args ...any) permission { return permission{args, false} }
 	none, nobody := read, string(probeBoard) // none: a write of what is not there
 	write := func(args ...any) permission { return permission{args, true} }
@@ -43,7 +43,7 @@ func (r Redis) needs(role string) []permission {
 		list := []permission{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
 			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board), read("HMGET", r.Names.CompanionKey(probeBoard, wire.Scores), "m"),
 			read("HGET", r.Names.CompanionKey(probeBoard, wire.Data), "m"), read("HGETALL", r.Names.CompanionKey(probeBoard, wire.Data)),
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot), read("GETRANGE", states, 0, 1), read("INFO", "server")}
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot), read("GETRANGE", states, 0, 1), read("GETRANGE", written, 0, 1), read("INFO", "server")}
 		seq := meta
 		if key, isKey := strings.CutPrefix(r.Total, "key:"); isKey {
 			seq = strings.Replace(key, "<board>", string(probeBoard), 1)
@@ -61,7 +61,7 @@ func (r Redis) needs(role string) []permission {
 		}
 		if role == "keep" {
 			lease := r.Names.KeeperKey("doctor")
-			list = append(list, none("SET", states, "x", "XX"), read("EVALSHA", noScript, 1, states), read("GET", lease), none("SET", lease, "x", "XX"), read("EVALSHA", noScript, 1, lease), none("EVAL", "return 0", 1, lease),
+			list = append(list, none("SET", states, "x", "XX"), none("SET", written, "x", "XX"), read("TIME"), read("EVALSHA", noScript, 1, states), read("GET", lease), none("SET", lease, "x", "XX"), read("EVALSHA", noScript, 1, lease), none("EVAL", "return 0", 1, lease),
 				read("PTTL", lease), none("PEXPIRE", lease, 1), none("DEL", lease),
 				read("HLEN", reads), read("HGETALL", reads), none("HDEL", reads, nobody), none("SET", hot, "x", "XX"))
 		}

@@ -15,6 +15,8 @@ import (
 type Redis struct {
 	Client redis.UniversalClient
 	Mode   string // single, cluster, sentinel or instances
+	// Lags, if it is not nil, returns what a Redis is that may be a replica, in words.
+	Lags func(context.Context) (string, error)
 	Names  wire.Names
 	Total  string   // value of --total
 	Roles  []string // of serve, write and poll
@@ -79,6 +81,13 @@ func (r Redis) mode(ctx context.Context) Verdict {
 func (r Redis) role(ctx context.Context) Verdict {
 	if r.Mode == "cluster" {
 		return okf("the nodes of a cluster send readers of boards to masters")
+	}
+	if r.Lags != nil {
+		is, err := r.Lags(ctx)
+		if err != nil {
+			return Verdict{Fail, explain(err)}
+		}
+		return okf("Redis is %s", is)
 	}
 	return judgeRole(r.Client.Do(ctx, "ROLE").Slice())
 }

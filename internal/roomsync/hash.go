@@ -89,6 +89,8 @@ func (h *Hash) explain(err error) error {
 		return nil
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
 		return fmt.Errorf("redis hash %s: %w: %w", h.key, ErrNoHash, err)
+	case redis.HasErrorPrefix(err, "READONLY"):
+		return fmt.Errorf("redis hash %s: this Redis is a replica: set it in the writing region: %w", h.key, err)
 	}
 	return fmt.Errorf("redis hash %s: %w", h.key, err)
 }

@@ -114,6 +114,9 @@ func (t *targets) ledgerChecks() []doctor.Check {
 // come first.
 func (t *targets) checks() []doctor.Check {
 	r := doctor.Redis{Client: t.redis, Mode: t.RedisMode, Names: t.Names, Total: t.total, Roles: t.roles}
+	if t.isReplica() {
+		r.Lags = func(ctx context.Context) (string, error) { return origin.CheckReplica(ctx, t.redis) }
+	}
 	checks := append([]doctor.Check{{Name: doctor.CheckRooms, Look: t.roomsFile}}, r.Checks()...)
 	checks = append(checks, doctor.Boards(t.readBoards), r.Expiry(t.endless))
 	checks = append(checks, t.kafka.Checks()...)

@@ -10,6 +10,7 @@ import (
 
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
+	"rankcache/origin"
 	"rankcache/replay"
 )
 
@@ -85,6 +86,9 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 	cli.RegisterDrain(flags, &o.drain)
 	flags.BoolVar(&o.drainEarly, "drain-early", false, "end --drain once the app has had no connection for 250 ms; only for a native sidecar, which is stopped after the app")
 	cli.Group(flags, "Stopping")
+	cli.ChoiceVar(flags, &o.RedisRole, "redis-role", "", origin.RoleMaster, "what Redis is: master, or replica in a region that only reads, where its lag is no fault and nothing is written to it",
+		origin.RoleMaster, origin.RoleReplica)
+	cli.Group(flags, "Region")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus 50 µs for each update")
 	flags.DurationVar(&o.publishEvery, "publish-every", replay.DefaultPublishEvery, "shortest time between two publications of a board")

@@ -18,6 +18,7 @@ import (
 	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
+	"rankcache/keeper"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
@@ -41,6 +42,7 @@ type Sidecar struct {
 	shown     *shownBoards
 	redis     redis.UniversalClient
 	origin    *origin.Origin
+	reached   *keeper.Reached // nil: Redis is the writing region's
 	damage    *damageLook
 	Rooms     *roomsync.Follower
 	memory    *memoryShare
@@ -151,7 +153,11 @@ func (s *Sidecar) run(ctx context.Context) error {
 	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(cli.ErrStopped)
 	group, live := errgroup.WithContext(live)
-	group.Go(func() error { return cli.CheckRole(live, s.redis, s.log) })
+	checkRole := cli.CheckRole
+	if s.options.isReplica() {
+		checkRole = cli.CheckReplica
+	}
+	group.Go(func() error { return checkRole(live, s.redis, s.log) })
 	for _, part := range s.parts {
 		group.Go(func() error { return part.Run(live) })
 	}

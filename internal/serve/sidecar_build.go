@@ -79,6 +79,10 @@ func (s *Sidecar) buildOrigin() (err error) {
 	s.origin = origin.New(s.redis, s.options.Names, origin.WithTotalSource(total),
 		origin.WithTimeout(s.options.RedisTimeout), origin.WithRegisterer(s.Registry),
 		origin.WithData(func(id rankcache.BoardID) bool { return s.Rooms.Tiers().HasData(id) }))
+	if s.options.isReplica() {
+		s.reached = keeper.NewReached(s.states(), s.log)
+		s.parts = append(s.parts, s.reached)
+	}
 	s.damage = newDamageLook(s.redis, s.options.Names)
 	s.parts = append(s.parts, s.damage)
 	return nil
@@ -100,10 +104,15 @@ func (s *Sidecar) buildReplay() (err error) {
 	if s.snapshots != nil {
 		shared = s.snapshots
 	}
+	states := callWatch{s}.watchStates(s.states())
+	var reached func() time.Time
+	if s.reached != nil { // states are read from the replica itself
+		states, reached = nil, s.reached.At
+	}
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline,
-		States: callWatch{s}.watchStates(s.states()), Files: files, Snapshots: shared, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
+		States: states, Reached: reached, Files: files, Snapshots: shared, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
@@ -115,7 +124,7 @@ func (s *Sidecar) buildReplay() (err error) {
 // states returns where keepers publish the states of boards.
 func (s *Sidecar) states() *keeper.Value {
 	instance := s.options.poll.VerdictInstance()
-	return &keeper.Value{Redis: s.redis, Key: s.options.Names.StatesKey(instance), Instance: instance, Timeout: s.options.RedisTimeout}
+	return &keeper.Value{Redis: s.redis, Key: s.options.Names.StatesKey(instance), Written: s.options.Names.WrittenKey(instance), Instance: instance, Timeout: s.options.RedisTimeout}
 }
 
 // boardLog returns where the updates of a board are, as the rooms file in force has it.
@@ -157,7 +166,10 @@ func (s *Sidecar) buildRooms() error {
 }
 
 func (s *Sidecar) buildReader() (err error) {
-	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Boards: OpenBoards{s.Local}, Origin: s.origin, Ladders: s.origin, Log: s.log}
+	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Boards: OpenBoards{s.Local}, Origin: s.boardOrigin(), Ladders: s.origin, Log: s.log}
+	if s.reached != nil { // the ladder's reads have no age
+		cfg.Boards, cfg.OriginLags, cfg.Ladders = youngBoards{s.Local, s.options.snapshots.maxAge}, true, nil
+	}
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
 		cfg.Hot = s.tracker
 		if s.kept != nil {
@@ -253,14 +265,23 @@ func (s *Sidecar) buildHot() (err error) {
 		return nil
 	}
 	var verdicts *hotkey.VerdictReader
-	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.Rooms.Tiers,
-		Exchange: func(ctx context.Context, report []byte) { verdicts.Exchange(ctx, report) },
-		Open:     OpenBoards{s.Local}.IsOpen, Changed: rpcPart{s}.changed, Histories: s.origin.Histories, Log: s.log, Registry: s.Registry})
+	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.boardOrigin(), s.profiles}, Tiers: s.Rooms.Tiers,
+		Exchange: func(ctx context.Context, report []byte) {
+			if s.reached != nil {
+				report = nil // nothing is written to a replica
+			}
+			verdicts.Exchange(ctx, report)
+		},
+		Open: OpenBoards{s.Local}.IsOpen, Changed: rpcPart{s}.changed, Histories: s.origin.Histories, Log: s.log, Registry: s.Registry})
 	if err != nil {
 		return cli.Usagef("hot boards: %w", err)
 	}
 	verdicts = hotkey.NewVerdictReader(s.redis, o.Names, o.poll.VerdictInstance(), cli.ProcessName(), callWatch{s}.watchVerdicts(s.tracker), s.log, s.Registry)
 	s.parts = append(s.parts, s.tracker)
+	if s.reached != nil {
+		s.services[cli.ServiceHotKeys].Off("this region only reads: the verdict is the writing region's")
+		return nil
+	}
 	o.poll.Poller.Answered = callWatch{s}.hotKeysAnswered
 	if o.poll.Source != hotkey.SourceFleet { // else the verdict may be this process's own
 		o.poll.Poller.Idle = s.tracker.OfFleet

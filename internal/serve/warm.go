@@ -65,13 +65,13 @@ func (b FilledBoards) expected(id rankcache.BoardID) []string {
 // warmingOrigin reads the pages of hot boards and has their profiles loaded, so
 // that a board that is promoted has them before its page is handed out.
 type warmingOrigin struct {
-	*origin.Origin
+	rankcache.Reader
 	profiles *profile.Cache // nil: none
 }
 
-// Read is [origin.Origin.Read].
+// Read implements [rankcache.Reader].
 func (o warmingOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
-	o.Origin.Read(ctx, qs, as)
+	o.Reader.Read(ctx, qs, as)
 	if o.profiles != nil {
 		_ = warm(o.profiles, as)
 	}
