@@ -27,6 +27,10 @@ var (
 	ErrFinalCut = errors.New("not kept in the final")
 )
 
+// ErrRegion reports that this region only reads, beside a replica of Redis that lags, and does not have what a query asks for. It
+// wraps [ErrUnavailable].
+var ErrRegion = fmt.Errorf("%w: this region only reads: ask the writing region", ErrUnavailable)
+
 // Limits of ids, in bytes. With its prefix the topic of the longest board id is
 // still within Kafka's 249 characters.
 const (

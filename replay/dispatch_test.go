@@ -76,7 +76,7 @@ func TestPublishing(t *testing.T) {
 	b.want(t, "run 1", "apply 1")
 	openNow(f.replica)
 	requested := time.Now()
-	f.replica.awaited.Store(&reading{State: rankcache.State{Seq: 3}, requested: requested})
+	f.replica.awaited.Store(&reading{State: rankcache.State{Seq: 3}, requested: requested, current: requested})
 	d.dispatch([]item{updateAt(part, 1)})
 	b.want(t, "open", "apply 1", "publish")
 	if !b.current.Equal(requested) || f.replica.awaited.Load() != nil {

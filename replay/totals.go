@@ -190,8 +190,7 @@ func (t *totalsPoller) learn(p *probe, r reading) *fault {
 	after := f.replica.progress()
 	f.replica.rise(r, p.epoch)
 	var why *fault
-	f.lag.patience = maxLag
-	if f.sources.isReplica() && after.Highest <= after.Contiguous {
+	if f.lag.patience = maxLag; f.sources.isReplica() && after.Highest <= after.Contiguous {
 		f.lag.patience = mirrorLag
 	}
 	if unborn := t.total == TotalSeq && p.run == 0 && r.Run == 0 && r.members == 0; !unborn {

@@ -24,7 +24,7 @@ func TestLagWatch(t *testing.T) {
 		"Redis lost its last":  {{seq: 5, before: 5, after: 5}, {seq: 4, before: 5, after: 5, fault: kindAhead}},
 		"total gone":           {{seq: 5, before: 5, after: 5}, {gone: true, before: 5, after: 5, fault: kindGone}},
 	} {
-		var w lagWatch
+		w := lagWatch{patience: maxLag}
 		begun := time.Now()
 		for i, l := range polls {
 			requested := begun.Add(time.Duration(i) * maxLag / 2)

@@ -226,12 +226,12 @@ func (f *flights) fresh(ctx context.Context, q *rankcache.Query) rankcache.Answe
 		}
 		last := began || again
 		if (f.lags || a.Source == rankcache.SourceLedger) && last {
-			if err := tooOld(q, &a); err != nil {
+			if err := tooOld(q, &a, asOf(&a, f.lags)); err != nil {
 				return rankcache.Answer{Err: err}
 			}
 			return a
 		}
-		inTime := last || q.MaxAge == 0 || came.Sub(a.CurrentAt) <= q.MaxAge
+		inTime := last || q.MaxAge == 0 || came.Sub(asOf(&a, f.lags)) <= q.MaxAge
 		switch {
 		case inTime && reached(q, a.State):
 			return a

@@ -118,19 +118,26 @@ func missed(q *rankcache.Query, s rankcache.State) error {
 }
 
 // tooOld returns the error of an answer of the ledger, or of a replica of Redis, that is not within the bounds of q, nil
-// if it is. Redis may be further, so that nothing is known to be lost.
-func tooOld(q *rankcache.Query, a *rankcache.Answer) error {
-	if reached(q, a.State) && (q.MaxAge == 0 || time.Since(a.CurrentAt) <= q.MaxAge) {
+// if it is; at is of which time it is. Redis may be further, so that nothing is known to be lost.
+func tooOld(q *rankcache.Query, a *rankcache.Answer, at time.Time) error {
+	if reached(q, a.State) && (q.MaxAge == 0 || time.Since(at) <= q.MaxAge) {
 		return nil
 	}
 	age := "an unknown time"
-	if !a.CurrentAt.IsZero() {
-		age = time.Since(a.CurrentAt).Round(time.Millisecond).String()
+	if !at.IsZero() {
+		age = time.Since(at).Round(time.Millisecond).String()
 	}
 	if a.Source == rankcache.SourceLedger {
 		return fmt.Errorf("%w: Redis does not answer, and what the ledger has, %s of %s ago, is not within the bounds of the request",
 			rankcache.ErrUnavailable, inWords(a.State), age)
 	}
-	return fmt.Errorf("%w: this region only reads, and what it has, %s of %s ago, is not within the bounds of the request: ask the writing region",
-		rankcache.ErrUnavailable, inWords(a.State), age)
+	return fmt.Errorf("%w: what is here, %s of %s ago, is not within the bounds of the request", rankcache.ErrRegion, inWords(a.State), age)
+}
+
+// asOf returns of which time an answer of the origin is; zero: unknown. lags is that of [Config].OriginLags.
+func asOf(a *rankcache.Answer, lags bool) time.Time {
+	if lags {
+		return a.CurrentAt
+	}
+	return a.At
 }

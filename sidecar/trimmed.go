@@ -54,7 +54,7 @@ func (r *Reader) addScores(ctx context.Context, q *rankcache.Query, a *rankcache
 	}
 	found := r.flights.fresh(ctx, &ask)
 	if found.Err == nil {
-		r.trimmed.keep(rankcache.BoardID(strings.Clone(string(q.Board))), &found)
+		r.trimmed.keep(rankcache.BoardID(strings.Clone(string(q.Board))), &found, asOf(&found, r.lags))
 	}
 	for n, i := range places {
 		if own := &a.Own[i]; found.Err != nil {
@@ -103,7 +103,7 @@ func (t *trimmed) look(q *rankcache.Query, own *rankcache.Own) bool {
 	if !ok {
 		kept, ok = t.old[key]
 	}
-	if !ok || time.Since(kept.at) > scoreTime || tooOld(q, &rankcache.Answer{Stamp: rankcache.Stamp{State: kept.state}, CurrentAt: kept.at}) != nil {
+	if !ok || time.Since(kept.at) > scoreTime || tooOld(q, &rankcache.Answer{Stamp: rankcache.Stamp{State: kept.state}}, kept.at) != nil {
 		return false
 	}
 	own.Score, own.Trimmed = kept.score, kept.has
@@ -111,7 +111,7 @@ func (t *trimmed) look(q *rankcache.Query, own *rankcache.Own) bool {
 }
 
 // keep keeps the scores of members, whose strings are not those of a request.
-func (t *trimmed) keep(board rankcache.BoardID, a *rankcache.Answer) {
+func (t *trimmed) keep(board rankcache.BoardID, a *rankcache.Answer, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := time.Now(); t.newer == nil || len(t.newer)+len(a.Own) > maxScores || now.Sub(t.turned) > scoreTime {
@@ -119,6 +119,6 @@ func (t *trimmed) keep(board rankcache.BoardID, a *rankcache.Answer) {
 	}
 	for i := range a.Own {
 		own := &a.Own[i]
-		t.newer[scoreKey{board, own.Member}] = keptScore{own.Score, own.Trimmed, a.State, a.CurrentAt}
+		t.newer[scoreKey{board, own.Member}] = keptScore{own.Score, own.Trimmed, a.State, at}
 	}
 }

@@ -216,7 +216,7 @@ func TestFewScoresAreKept(t *testing.T) {
 		for j := range a.Own {
 			a.Own[j].Member = fmt.Sprint(i, "/", j)
 		}
-		kept.keep("b", &a)
+		kept.keep("b", &a, a.At)
 	}
 	if n := len(kept.newer) + len(kept.old); n > 2*maxScores || n < maxScores {
 		t.Errorf("%d are kept", n)

@@ -16,10 +16,10 @@ type Redis struct {
 	Client redis.UniversalClient
 	Mode   string // single, cluster, sentinel or instances
 	// Lags, if it is not nil, returns what a Redis is that may be a replica, in words.
-	Lags func(context.Context) (string, error)
-	Names  wire.Names
-	Total  string   // value of --total
-	Roles  []string // of serve, write and poll
+	Lags  func(context.Context) (string, error)
+	Names wire.Names
+	Total string   // value of --total
+	Roles []string // of serve, write and poll
 }
 
 // Names of checks on which others depend.

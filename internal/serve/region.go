@@ -40,8 +40,7 @@ func (o replicaOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rank
 		switch a := &as[i]; {
 		case a.Err != nil:
 		case !current.IsZero() && age > o.oldest:
-			a.Fail(fmt.Errorf("%w: this region has had nothing from the writing region for %v, which is more than --snapshot-max-age %v: ask the writing region",
-				rankcache.ErrUnavailable, age.Round(time.Second), o.oldest))
+			a.Fail(fmt.Errorf("%w: it has given nothing for %v, which is more than --snapshot-max-age %v", rankcache.ErrRegion, age.Round(time.Second), o.oldest))
 		default:
 			a.CurrentAt = current
 		}

@@ -151,6 +151,9 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, sidecar.ErrRange):
 		return BadArgument("limit", err.Error())
 	}
+	if errors.Is(err, rankcache.ErrRegion) {
+		return &Problem{Code: CodeUnavailable, Detail: err.Error()}
+	}
 	return &Problem{Code: CodeUnavailable, Detail: "the board is not held here and Redis could not be asked in time"}
 }
 

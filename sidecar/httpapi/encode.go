@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -265,7 +266,7 @@ func (s *encoder) load(members []string) encode.Joined {
 // second.
 func (s *encoder) problemOf(err error) *encode.Problem {
 	p := encode.ProblemOf(err)
-	if p.Code != encode.CodeUnavailable {
+	if p.Code != encode.CodeUnavailable || errors.Is(err, rankcache.ErrRegion) {
 		return p
 	}
 	s.failedReads.Do(func() { s.log.Warn("reads of Redis fail", "error", err) })
