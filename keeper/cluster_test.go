@@ -20,7 +20,8 @@ func TestStatesOfACluster(t *testing.T) {
 	ctx := t.Context()
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testkit.RedisCluster(t), Protocol: 2})
 	defer client.Close()
-	value := &Value{Redis: client, Key: wire.DefaultNames().StatesKey(testkit.Name(t)), Instance: "it", Timeout: 5 * time.Second}
+	instance := testkit.Name(t)
+	value := &Value{Redis: client, Key: wire.DefaultNames().StatesKey(instance), Written: wire.DefaultNames().WrittenKey(instance), Instance: "it", Timeout: 5 * time.Second}
 	master := func(key string) string {
 		c, err := client.MasterForKey(ctx, key)
 		if err != nil {
