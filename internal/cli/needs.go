@@ -21,13 +21,13 @@ import (
 // does. total is the value of --total; more, if it is not nil, is asked with it.
 func (o *Options) RedisNeed(client redis.UniversalClient, role, total string, more func(context.Context) error) func(context.Context) error {
 	rights := doctor.Redis{Client: client, Names: o.Names, Total: total}
+	check := func(ctx context.Context) error { _, err := origin.CheckMaster(ctx, client); return err }
+	if o.RedisRole == origin.RoleReplica {
+		rights.Lags = func(ctx context.Context) (string, error) { return origin.CheckReplica(ctx, client) }
+		check = func(ctx context.Context) error { _, err := rights.Lags(ctx); return err }
+	}
 	return func(ctx context.Context) error {
-		var err error
-		if o.RedisRole == origin.RoleReplica {
-			_, err = origin.CheckReplica(ctx, client)
-		} else {
-			_, err = origin.CheckMaster(ctx, client)
-		}
+		err := check(ctx)
 		if err == nil {
 			err = rights.May(ctx, role)
 		}

@@ -205,11 +205,14 @@ func (r Redis) May(ctx context.Context, role string) error {
 			tried = append(tried, pipe.Do(ctx, a.args...))
 		}
 	}
+	may := func(err error) bool {
+		return err == nil || answered(err) || r.Lags != nil && redis.HasErrorPrefix(err, "READONLY") // nothing is written to a replica
+	}
 	_, err := pipe.Exec(ctx) // the first command's, or of the connection
-	for i := 0; i < len(tried) && (err == nil || answered(err)); i++ {
+	for i := 0; i < len(tried) && may(err); i++ {
 		err = tried[i].Err()
 	}
-	if err == nil || answered(err) {
+	if may(err) {
 		return nil
 	}
 	return err
