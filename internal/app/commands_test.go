@@ -105,10 +105,10 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"serve --redis-mode ":          "single cluster sentinel :4",
+		"serve --redis-mode ":          "single cluster sentinel instances :4",
 		"serve --hot-source t":         "auto tencent redis fleet none :4",
 		"write --log-format ":          "text json :4",
-		"config poll --redis-mode s":   "single cluster sentinel :4",
+		"config poll --redis-mode s":   "single cluster sentinel instances :4",
 		"version -o ":                  "text json :4",
 		"serve --rooms ":               ":0", // files
 		"serve --redis-timeout ":       ":4", // nothing
@@ -128,8 +128,8 @@ func TestCompletion(t *testing.T) {
 
 func TestWrongWordsAreRefusedWithTheRightOnes(t *testing.T) {
 	for want, args := range map[string][]string{
-		"text or json":               {"hot", "-o", "xml"},
-		"single, cluster or sentine": {"config", "--redis-mode", "many"},
+		"text or json":                           {"hot", "-o", "xml"},
+		"single, cluster, sentinel or instances": {"config", "--redis-mode", "many"},
 	} {
 		err := cli.Run(t.Context(), NewCommand(), args, &bytes.Buffer{}, &bytes.Buffer{})
 		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {

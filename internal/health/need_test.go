@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,18 +188,18 @@ func TestNeedIsMetOnce(t *testing.T) {
 // TestPingsWhenNothingElseIsAnswered: a service that answers other calls is not asked for an answer; one that does not is, each second.
 func TestPingsWhenNothingElseIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pings := 0
-		n := NewNeed(10*time.Second).Require(func(context.Context) error { return nil }, func(context.Context) error { pings++; return nil })
+		var pings atomic.Int64
+		n := NewNeed(10*time.Second).Require(func(context.Context) error { return nil }, func(context.Context) error { pings.Add(1); return nil })
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go n.run(ctx)
-		calls := func(err error) (pinged int) {
-			before := pings
+		calls := func(err error) (pinged int64) {
+			before := pings.Load()
 			for range 100 {
 				n.Observe(0, err)
 				time.Sleep(300 * time.Millisecond)
 			}
-			return pings - before
+			return pings.Load() - before
 		}
 		if n := calls(nil); n > 1 { // the first may be under way
 			t.Errorf("%d pings in 30 s in which other calls were answered", n)
@@ -206,9 +207,9 @@ func TestPingsWhenNothingElseIsAnswered(t *testing.T) {
 		if n := calls(errAway); n < 28 {
 			t.Errorf("%d pings in 30 s in which no other call was answered", n)
 		}
-		before := pings
+		before := pings.Load()
 		time.Sleep(30 * time.Second)
-		if n := pings - before; n < 28 {
+		if n := pings.Load() - before; n < 28 {
 			t.Errorf("%d pings in 30 s without another call", n)
 		}
 	})

@@ -57,7 +57,7 @@ type rollingReport struct {
 
 const (
 	rollingClasses = `classes:
-- {name: day, board: "day:{period}", period: day, ops: [incr], keep: 2400h}
+- {name: day, board: "day:{period}", period: day, tz: %s, ops: [incr], keep: 2400h}
 - {name: days, board: "days:{period}", keep: 2400h, rolling: {of: day, last: %d}}
 `
 	// rollingEvery is the time between two reads of a page.
@@ -156,7 +156,11 @@ func startRankcache(ctx context.Context, args ...string) (pid int, ended <-chan 
 
 // fill writes the rooms file, the running rolling board, and those of the ended days.
 func (b *rollingBench) fill(ctx context.Context, file string) error {
-	text := fmt.Appendf(nil, rollingClasses, b.days+2)
+	now, err := b.redis.Time(ctx).Result()
+	if err != nil {
+		return err
+	}
+	text := fmt.Appendf(nil, rollingClasses, noon(now), b.days+2)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
@@ -165,14 +169,10 @@ func (b *rollingBench) fill(ctx context.Context, file string) error {
 		return err
 	}
 	day, days := classes.Class("day"), classes.Class("days")
-	now, errNow := b.redis.Time(ctx).Result()
 	running, errRunning := days.At(nil, now)
 	next, errNext := running.Next()
-	if err := errors.Join(errNow, errRunning, errNext); err != nil {
+	if err := errors.Join(errRunning, errNext); err != nil {
 		return err
-	}
-	if midnight := running.Period.End.Sub(now); midnight < time.Hour || midnight > 23*time.Hour+30*time.Minute {
-		return fmt.Errorf("it is %s UTC: the day's turn would be measured, too; run this later", now.UTC().Format("15:04"))
 	}
 	b.running, b.next = running, next
 	sources, err := days.Sources(next.Period)
@@ -194,6 +194,9 @@ func (b *rollingBench) fill(ctx context.Context, file string) error {
 	return errors.Join(b.fillBoard(ctx, running, 1, 1000, func(m *wire.Meta) { m.Primed = true }), // its priming is another one's
 		b.redis.ZAdd(ctx, names.Ends, redis.Z{Score: float64(running.Period.End.UnixMilli()), Member: string(running.ID)}).Err())
 }
+
+// noon returns a time zone in which it is about noon, so that no day's turn is measured.
+func noon(now time.Time) string { return fmt.Sprintf("Etc/GMT%+d", now.UTC().Hour()-12) } // its signs are reversed
 
 // fillBoard makes a board in Redis, and changes its meta.
 func (b *rollingBench) fillBoard(ctx context.Context, board class.Board, score, members int, change func(*wire.Meta)) error {
