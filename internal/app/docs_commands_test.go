@@ -78,7 +78,7 @@ func newStage(t *testing.T) *stage {
 	s := &stage{dir: t.TempDir()}
 	s.write(t, "classes.yaml", "classes: [{name: show, board: \"show:{host}:{period}\", period: 30m}]\n")
 	s.write(t, "rooms.yaml", "rooms:\n- {uid: \"88\", mode: super-hot, boards: [\"1_2_3\"]}\nboards:\n- {match: \"9_*\", mode: blocked}\n"+
-		"classes:\n- {name: older, board: \"older:{zone}\", period: none, ids: {act: 1, rank: 2}}\n")
+		"classes:\n- {name: older, board: \"older:{zone}\", period: none, ids: {act: 1, rank: 2}}\n- {name: gift-day, board: \"giftday:{period}\", period: day}\n")
 	s.write(t, "rankcache.yaml", "drain: 2s\n")
 	redis, brokers := testkit.StartRedis(t, servers.RedisOptions{}).Addr(), testkit.Kafka(t)
 	common := []string{"--redis", "redis://" + redis, "--kafka", brokers, "--rooms", filepath.Join(s.dir, "rooms.yaml"),
@@ -97,7 +97,7 @@ func newStage(t *testing.T) *stage {
 		pairs = append(pairs, "localhost:"+port, at, "127.0.0.1:"+port, at, " :"+port, " "+at)
 	}
 	s.names = strings.NewReplacer(append(pairs, "redis://redis:6379", "redis://"+redis, "kafka:9092", brokers)...)
-	s.shims(t, addr(sidecar, "admin"), addr(sidecar, "health"))
+	s.shims(t, addr(sidecar, "admin"), addr(sidecar, "health"), addr(writer, "scores"))
 	s.env = append(os.Environ(), envRunMain+"=1", "RANKCACHE_ADMIN_TOKEN="+token, "PATH="+s.dir+":"+os.Getenv("PATH"),
 		"RANKCACHE_REDIS=redis://"+redis, "RANKCACHE_KAFKA="+brokers, "RANKCACHE_ROOMS=rooms.yaml")
 	s.fill(t, writer)
@@ -116,16 +116,17 @@ func (s *stage) write(t *testing.T, name, text string) {
 const shimNote = "code=$?; [ $code = 0 ] || echo \"$0 $* ended with $code\" >>failed; exit $code\n"
 
 // shims makes rankcache this binary, with the ports in its settings, and curl.
-func (s *stage) shims(t *testing.T, admin, health string) {
+func (s *stage) shims(t *testing.T, admin, health, scores string) {
 	s.write(t, "rankcache", fmt.Sprintf(`#!/bin/sh
 case "$1 $2" in
 hot*|"rooms list"|"rooms set"|"rooms delete"|"rooms bypass"|"classes list"|"classes set"|"classes delete"|debug*) set -- "$@" --admin %[1]s;;
 wait*) shift; set -- wait --admin %[1]s --health http://%[2]s "$@";;
 verify*) set -- "$@" --sidecar %[1]s;;
+members*) set -- "$@" --scores %[4]s;;
 doctor*) set -- "$@" --data 127.0.0.1:0 --admin 127.0.0.1:0 --health 127.0.0.1:0;;
 esac
 %[3]q "$@"
-`, admin, health, os.Args[0])+shimNote)
+`, admin, health, os.Args[0], scores)+shimNote)
 	s.curl(t, "curl")
 }
 
