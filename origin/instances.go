@@ -33,15 +33,16 @@ func (opts Options) instances() (redis.UniversalClient, error) {
 	o.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return ranges, nil }
 	o.NewClient = func(n *redis.Options) *redis.Client {
 		place := fmt.Sprintf("%d/%d", 1+slices.Index(o.Addrs, cmp.Or(n.NodeAddress, n.Addr)), len(o.Addrs))
-		n.OnConnect = rarely(func(ctx context.Context, conn *redis.Conn) error {
-			if err := onlyMaster(ctx, conn); err != nil {
+		master := rarely(onlyMaster)
+		n.OnConnect = func(ctx context.Context, conn *redis.Conn) error { // of each connection: a writer would begin boards at another place
+			if err := master(ctx, conn); err != nil {
 				return err
 			}
 			if err := opts.checkPlace(ctx, conn, place); err != nil {
 				return fmt.Errorf("connect: %w", err) // once more, because go-redis unwraps it
 			}
 			return nil
-		})
+		}
 		return redis.NewClient(n)
 	}
 	return redis.NewClusterClient(o), nil

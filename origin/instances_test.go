@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -81,6 +82,17 @@ func TestPlacesOfInstances(t *testing.T) {
 	for _, other := range [][]string{{addrs[1], addrs[0], addrs[2]}, addrs[:2]} {
 		if err := ask(true, other...); !errors.Is(err, ErrOtherPlace) || !strings.Contains(err.Error(), wire.PlaceKey) {
 			t.Errorf("%v: %v", other, err)
+		}
+		client := dialed(t, instancesOf(other...))
+		var all sync.WaitGroup
+		for i := range 64 { // connections that are opened while the first is asked
+			all.Go(func() { client.Set(t.Context(), fmt.Sprint("k", i), 1, 0) })
+		}
+		all.Wait()
+		for _, addr := range addrs[:2] { // the third has its place
+			n, err := dialed(t, Options{URL: "redis://" + addr}).DBSize(t.Context()).Result()
+			must(t, err)
+			equal(t, "keys", n, int64(1))
 		}
 	}
 }
