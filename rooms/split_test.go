@@ -15,7 +15,7 @@ import (
 func TestSplitClass(t *testing.T) {
 	f, err := Parse([]byte(`
 rooms: [{uid: "88", mode: hot, boards: ["world:5"]}]
-boards: [{match: "world:6", mode: super-hot}]
+boards: [{match: "world:6", mode: super-hot}, {match: "?orld:4", mode: blocked}]
 classes:
   - {name: world, board: "world:{zone}", period: none, shards: 3, score: integer, mode: super-hot, dims: {zone: ["7", "8"]}}
   - {name: day, board: "day:{period}", period: day, shards: 2}
@@ -39,7 +39,7 @@ classes:
 		mode     Mode
 		shards   int
 		bypassed bool
-	}{"world:5": {}, "world:5.s2": {mode: ModeHot}, "world:6.s0": {mode: ModeSuperHot, bypassed: true}, "world:9.s0": {}, "world:5.s3": {}, "1_2_3": {}} {
+	}{"world:5": {}, "world:5.s2": {mode: ModeHot}, "world:6.s0": {mode: ModeSuperHot, bypassed: true}, "world:9.s0": {}, "world:4": {mode: ModeBlocked}, "world:4.s1": {mode: ModeBlocked}, "world:5.s3": {}, "1_2_3": {}} {
 		if !strings.Contains(string(b), ".s") && b != "1_2_3" {
 			want.shards = 3
 		}

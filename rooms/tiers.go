@@ -244,10 +244,15 @@ func (t *Tiers) ByPriority(mode Mode) (boards, lingering []rankcache.BoardID) {
 	return boards, lingering
 }
 
-// matching returns the mode of the first pattern that matches the board.
+// matching returns the mode of the first pattern that matches the board, or that of which it is a shard.
 func (t *Tiers) matching(b rankcache.BoardID) Mode {
+	whole := b
+	if c := t.split.of(b); c != nil {
+		whole = c.WholeOf(b)
+	}
 	for _, rule := range t.patterns {
-		if ok, _ := path.Match(rule.Match, string(b)); ok {
+		is, _ := path.Match(rule.Match, string(b))
+		if of, _ := path.Match(rule.Match, string(whole)); is || of {
 			return rule.Mode
 		}
 	}
