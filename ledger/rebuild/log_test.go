@@ -91,6 +91,14 @@ func TestRebuildFromLog(t *testing.T) {
 	t.Run("it has begun again", func(t *testing.T) { fromTwoLives(t, f.logged(t, "plain", "two")) })
 	t.Run("a life that is not in the topic", func(t *testing.T) { notPublished(t, f.logged(t, "plain", "own")) })
 	t.Run("writers wait", func(t *testing.T) { writersWaitForLog(t, f.logged(t, "plain", "wait")) })
+	t.Run("it hides a member", func(t *testing.T) {
+		f := f.logged(t, "plain", "hides")
+		f.give(t, "o1", "m1", `"op":"incr","delta":3`)
+		f.give(t, "hide/1/m1", "m1", `"op":"hide","reason":"bot"`)
+		if _, err := f.Rebuild(t.Context(), f.board); err == nil || !strings.Contains(err.Error(), "hides members") {
+			t.Error(err)
+		}
+	})
 	t.Run("boards of a class", func(t *testing.T) {
 		for class, want := range map[string][]rankcache.BoardID{"asc": {f.logged(t, "asc", "7").board}, "day": {f.logged(t, "day", "7").board}, "none": nil} {
 			boards, err := f.opts.Updates.BoardsOf(t.Context(), class)

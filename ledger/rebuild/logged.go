@@ -20,6 +20,7 @@ type logged struct {
 	before  *life                  // the life before; nil: there is none
 	orders  map[string]wire.Update // by order id: the latest, as repeats are published again
 	strange bool                   // changes of a run that was not there at first
+	lacks   string                 // what the board has that the topic does not, or is not written from it
 }
 
 // fold reads a board's topic twice: to find out its runs, and to fold its changes. The caller closes the answer.
@@ -64,8 +65,11 @@ func (l *logged) more(ctx context.Context, lives int) error {
 		if u.Board != l.board || u.Seq == 0 {
 			return
 		}
-		s := l.runs[u.Run]
-		switch {
+		switch s := l.runs[u.Run]; {
+		case strings.HasPrefix(u.OrderID, "hide/"):
+			l.lacks = "hides members, or has hidden some: the points that a member got while it was hidden are not in the topic"
+		case u.Data != "":
+			l.lacks = "has members with data, which rebuild does not write"
 		case s == nil:
 			l.strange = true
 		case s.life == lives-1:
@@ -93,6 +97,9 @@ func (l *logged) keepOrder(u *wire.Update, s *stretch) {
 
 // prove returns why the topic does not have all of the board, or nil.
 func (l *logged) prove(addEarlier bool) error {
+	if l.lacks != "" {
+		return fmt.Errorf("board %s %s", l.board, l.lacks)
+	}
 	err := l.now.prove()
 	if err == nil && addEarlier && l.before != nil {
 		if err = l.before.prove(); err != nil {
