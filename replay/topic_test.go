@@ -66,19 +66,20 @@ func TestLogIsDrained(t *testing.T) {
 func TestTopicsAreDescribedInTurn(t *testing.T) {
 	const quiet = 2*describedAtOnce + 50
 	w, wanted := &topicWatcher{known: make(map[string]readTopic)}, make(map[string][]*feed)
-	for i := range quiet + 3 {
-		name, board := fmt.Sprintf("t%04d", i), &feed{}
+	for i := range quiet + 4 {
+		name, board := fmt.Sprintf("t%04d", i), &feed{replica: new(replica)}
+		board.replica.readable.Store(i != 3)
 		wanted[name] = []*feed{board}
 		if i > 0 { // the first one is not read yet
 			w.known[name] = readTopic{newTopic(topicInfo{name, "id", 1}, false), wanted[name]}
 		}
 	}
 	w.known["t0001"].topic.gone.Store(true)
-	wanted["t0002"] = append(wanted["t0002"], &feed{}) // one more board
+	wanted["t0002"] = append(wanted["t0002"], &feed{replica: new(replica)}) // one more board
 	described := make(map[string]int)
 	for range 3 {
 		names := w.due(wanted)
-		if len(names) != describedAtOnce+3 {
+		if len(names) != describedAtOnce+4 {
 			t.Errorf("%d topics are described at once", len(names))
 		}
 		for _, name := range names {
@@ -86,7 +87,7 @@ func TestTopicsAreDescribedInTurn(t *testing.T) {
 		}
 	}
 	for name := range wanted {
-		if described[name] == 0 || (described[name] == 3) != (name < "t0003") {
+		if described[name] == 0 || (described[name] == 3) != (name < "t0004") {
 			t.Errorf("%s is described %d times", name, described[name])
 		}
 	}

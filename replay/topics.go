@@ -116,11 +116,12 @@ func (w *topicWatcher) due(wanted map[string][]*feed) (names []string) {
 	return names
 }
 
-// settled returns whether a topic is read for its boards, as far as this process knows.
+// settled returns whether a topic is read for its boards and all are open, as far as this process knows.
 func (w *topicWatcher) settled(name string, boards []*feed) bool {
 	known := w.known[name]
 	t := known.topic
-	return t != nil && !t.gone.Load() && !t.rewound.Load() && subset(boards, known.feeds)
+	closed := func(f *feed) bool { return !f.replica.readable.Load() }
+	return t != nil && !t.gone.Load() && !t.rewound.Load() && subset(boards, known.feeds) && !slices.ContainsFunc(boards, closed)
 }
 
 // wanted returns the boards of each topic. A topic is not started before the files
