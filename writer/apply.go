@@ -242,7 +242,7 @@ func orderedBoards(jobs []*job) map[rankcache.BoardID]bool {
 func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args []any) {
 	board, r := jobs[0].Board, &jobs[0].rules
 	f := r.features()
-	f.Hidden = !f.Trim && !f.Data && (a.hiding.has(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
+	f.Hidden = f.mayBeHidden() && (a.hiding.has(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
 	n := a.buckets.of(board)
 	keys = a.appendCompanions([]string{a.names.BoardKey(board), a.names.MetaKey(board)}, board, f)
 	now := a.now().UnixMilli()
@@ -335,7 +335,9 @@ func (a *applier) finish(j *job, reply string, err error) error {
 		err = a.buckets.note(j.Board, reply[1:])
 	}
 	if err == nil && j.need == needHidden {
-		a.hiding.note(j.Board)
+		if a.hiding.note(j.Board); !j.rules.features().mayBeHidden() {
+			j.need, err = needNothing, errHides
+		}
 	}
 	if refusal := asRefusal(err); refusal != nil {
 		j.Outcome, err = Outcome{Refusal: refusal}, nil

@@ -227,6 +227,7 @@ for i = first, #ARGV, 2 do
     end
     local hides, moves, full = kept, op > 5 and op, false
     if moves then
+      full = serial == 0 and call('HLEN', hidden) > 10000
       if number > tonumber(serial) then
         hides, serial = op == 6, string.format('%.0f', number)
       end
@@ -236,7 +237,7 @@ for i = first, #ARGV, 2 do
         for k = 2, #all, 2 do
           n = n + (string.find(all[k], ' ', 1, true) and 1 or 0)
         end
-        full = n >= 1000 or call('HLEN', hidden) > 10000
+        full = full or n >= 1000
       end
       op, score = base and 2 or 3, base or 0
       --if Ties

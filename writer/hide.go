@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -69,6 +70,11 @@ func mayHide(kind *rooms.Class) error {
 	return nil
 }
 
+// mayBeHidden reports whether boards of these features can hide members. One that does, and was given others, is not changed: [errHides].
+func (f features) mayBeHidden() bool { return !f.Trim && !f.Data }
+
+var errHides = &Refusal{"hide", errors.New("the board hides members, which boards that are trimmed or have data can't: take that out of the class, restore the members, and set it again")}
+
 var errHideLedger = &Refusal{"hide", errors.New("the ledger keeps the board's changes, and does not know of hidden members yet")}
 
 // audit logs who was hidden or restored, once.
@@ -127,6 +133,9 @@ func (p *poster) doMove(ctx context.Context, op wire.Op, body []byte) ([]byte, e
 	var ask moveRequest
 	if err := wire.DecodeStrict(body, &ask); err != nil {
 		return nil, badJSON(err)
+	}
+	if most := wire.NewSerial(p.applier.now().Add(24 * time.Hour)); ask.Serial > most {
+		return nil, &Refusal{"order", fmt.Errorf("serial %d is more than a day ahead, and nothing could come after it: leave it out, or make it of the time in Unix milliseconds times 1024", ask.Serial)}
 	}
 	if ask.All {
 		return p.moveAll(ctx, op, &ask)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"rankcache"
@@ -94,33 +95,46 @@ func (p *poster) mayMoveAll(ctx context.Context, op wire.Op, ask *moveRequest) (
 	return kind, mayChange(ctx, &job{rules: rules{kind: kind}})
 }
 
-// list puts a member into the list of a class, or takes it out. A full list is a refusal.
+// list notes in the list of a class that a member is hidden, or restored, unless a later command stands there. A full list is a refusal.
 func (a *adopter) list(ctx context.Context, op wire.Op, ask *moveRequest) (*Refusal, error) {
 	key := a.names.HiddenListKey(ask.Class)
-	if op == wire.OpRestore {
-		return nil, a.client.HDel(ctx, key, ask.Member).Err()
-	}
 	have, err := a.client.HGetAll(ctx, key).Result()
-	if _, there := have[ask.Member]; err == nil && !there && len(have) >= wire.MaxHidden {
+	if err != nil {
+		return nil, err
+	}
+	there, hidden := have[ask.Member], 0
+	for _, value := range have {
+		if !restored(value) {
+			hidden++
+		}
+	}
+	switch v, _, _ := wire.ParseHidden(there); {
+	case v.Serial > ask.Serial:
+		return nil, nil
+	case op == wire.OpRestore:
+		return nil, a.client.HSet(ctx, key, ask.Member, fmt.Sprintf("%d -", ask.Serial)).Err()
+	case there == "" && len(have) >= wire.MaxVeils, (there == "" || restored(there)) && hidden >= wire.MaxHidden:
 		return refusals["hidden_full"], nil
 	}
-	if err == nil {
-		err = a.client.HSet(ctx, key, ask.Member, ask.Serial).Err()
-	}
-	return nil, err
+	return nil, a.client.HSet(ctx, key, ask.Member, ask.Serial).Err()
 }
 
-// hiddenOf returns the list of a board's class as prepare.lua takes it.
-func (a *adopter) hiddenOf(ctx context.Context, r *rules) (pairs []any, err error) {
+// restored reports whether a value of the list is that of a member that was restored, "<serial> -".
+func restored(value string) bool { return strings.HasSuffix(value, " -") }
+
+// hiddenOf returns the list of a board's class as prepare.lua takes it, of a shard that of its own members.
+func (a *adopter) hiddenOf(ctx context.Context, id rankcache.BoardID, r *rules) (pairs []any, err error) {
 	if r.kind == nil || r.end == 0 {
 		return nil, nil
 	}
+	board, _ := r.kind.Parse(id)
 	if err := mayHide(r.kind); err != nil {
 		return nil, nil
 	}
 	list, err := a.client.HGetAll(ctx, a.names.HiddenListKey(r.kind.Name())).Result()
 	for member, serial := range list {
-		if v, _, ok := wire.ParseHidden(serial); ok && !v.Hidden && rankcache.CheckMember(member) == nil {
+		_, its := board.For(member)
+		if _, _, ok := wire.ParseHidden(serial); ok && its && !restored(serial) && rankcache.CheckMember(member) == nil {
 			pairs = append(pairs, member, serial)
 		}
 	}
@@ -148,7 +162,13 @@ func (p *poster) moveOn(ctx context.Context, op wire.Op, ask *moveRequest, board
 		commands[i] = one.command(op, ask.Serial)
 	}
 	for i, done := range p.doAll(ctx, commands) {
-		refusal := asRefusal(done.err)
+		refusal, stands := asRefusal(done.err), ask.Serial
+		if done.err == nil && done.Duplicate { // its update is that of then
+			var err error
+			if stands, err = p.applier.serialOf(ctx, boards[i], ask.Member); err != nil {
+				return err
+			}
+		}
 		switch {
 		case done.err != nil && refusal == nil:
 			return done.err
@@ -156,7 +176,7 @@ func (p *poster) moveOn(ctx context.Context, op wire.Op, ask *moveRequest, board
 			problem := problemOf(refusal)
 			answer.Refused = append(answer.Refused, notMoved{boards[i], problem.Code, problem.Detail})
 		case refusal != nil:
-		case done.Update.Veil.Hidden != answer.Hidden:
+		case stands != ask.Serial, done.Update.Veil.Hidden != answer.Hidden:
 			answer.Refused = append(answer.Refused, notMoved{boards[i], "later", "a later command stands there"})
 		default:
 			answer.Boards++

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"rankcache/class"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -22,8 +23,8 @@ func hiding(t *testing.T) (h *fixture, boardOf func(zone string) *fixture) {
 	prefix := lastPart(testkit.Name(t))
 	file, err := rooms.Parse(fmt.Appendf(nil, `
 classes:
-  - {name: day, board: "%s:{zone}:{period}", period: day, ops: [incr], keep: 96h, durable: false}
-  - {name: split, board: "%ss:{zone}:{period}", period: day, ops: [incr], shards: 3}
+  - {name: day, board: "%s:{zone}:{period}", period: year, ops: [incr], keep: 96h, durable: false}
+  - {name: split, board: "%ss:{zone}:{period}", period: year, ops: [incr], shards: 3}
   - {name: ever, board: "%sx:{zone}", period: none, ops: [incr]}`, prefix, prefix, prefix))
 	must(t, err)
 	h = quiet(t, func(o *Options) { o.Tiers, o.Names.Rooms = tiers{file: file}, "rooms:"+testkit.Name(t) })
@@ -106,6 +107,24 @@ func TestHideOnAllBoardsIsRefused(t *testing.T) {
 	equal(t, "board", of.scores(t), map[string]float64{"more": 2})
 }
 
+// A hide that is repeated after a later restore changes nothing, neither on boards that are there nor on those that come.
+func TestRepeatedHideOfAClass(t *testing.T) {
+	t.Parallel()
+	h, boardOf := hiding(t)
+	first := boardOf("1")
+	first.do1(t, first.opCommand("incr", "o1", "a", "delta", 2))
+	for _, step := range []struct {
+		op            string
+		serial, later int
+	}{{"hide", 20, 0}, {"restore", 30, 0}, {"hide", 20, 1}} {
+		status, text := h.move(t, step.op, fmt.Sprintf(`{"class":"day","all":true,"member":"a","reason":"bot","serial":%d}`, step.serial))
+		equal(t, fmt.Sprint(step), []any{status, strings.Count(text, `"code":"later"`)}, []any{200, step.later})
+	}
+	next := boardOf("2")
+	next.do1(t, next.opCommand("incr", "o1", "a", "delta", 3))
+	equal(t, "boards", []any{first.scores(t)["a"], next.scores(t)["a"]}, []any{2.0, 3.0})
+}
+
 // Boards are born while a member is hidden and restored: each has it as the last command has left it.
 func TestNoBornBoardEscapesAHide(t *testing.T) {
 	t.Parallel()
@@ -149,5 +168,12 @@ func TestHideOnSplitBoards(t *testing.T) {
 	equal(t, "answer", []any{status, strings.Contains(text, `"boards":1}`)}, []any{200, true})
 	for i := range 9 {
 		equal(t, fmt.Sprint("m", i), incr(fmt.Sprint("p", i), fmt.Sprint("m", i)).Update.Veil.Hidden, i == 4)
+	}
+	for i := range 9 { // a board that is born now
+		done := h.do1(t, fmt.Sprintf(`{"order":"q%d","class":"split","dims":{"zone":"8"},"member":"m%d","op":"incr","delta":1,"at":%d}`, i, i, h.at))
+		equal(t, fmt.Sprint("m", i, " on the next board"), done.Update.Veil.Hidden, i == 4)
+		listed, err := h.client.HExists(t.Context(), h.opts.Names.CompanionKey(done.Update.Board, wire.Hidden), "m4").Result()
+		must(t, err)
+		equal(t, "m4 is on the list of "+string(done.Update.Board), listed, class.ShardOf(fmt.Sprint("m", i), 3) == class.ShardOf("m4", 3))
 	}
 }

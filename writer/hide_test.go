@@ -71,6 +71,28 @@ func TestHideAndRestore(t *testing.T) {
 	equal(t, "meta", h.meta(t).HasHidden, true)
 }
 
+// A board hides members, and its class gets what such boards can't have: changes are refused, and the members stay hidden.
+func TestClassThatCantHide(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{"trim: 5", "data: true"} {
+		prefix := lastPart(testkit.Name(t))
+		of := func(more string) *fixture {
+			file, err := rooms.Parse(fmt.Appendf(nil, "classes:\n  - {name: a, board: \"%s:{zone}\", period: none, ops: [incr]%s}\n", prefix, more))
+			must(t, err)
+			h := quiet(t, func(o *Options) { o.Tiers = tiers{file: file} })
+			h.board = rankcache.BoardID(prefix + ":7")
+			return h
+		}
+		h, other := of(""), of(", "+setting)
+		h.do1(t, h.opCommand("incr", "o1", "x", "delta", 30))
+		h.moved(t, "hide", "x")
+		other.checkRefused(t, other.opCommand("incr", "o2", "x", "delta", 1), "hide")
+		equal(t, "board", h.scores(t), map[string]float64{})
+		h.do1(t, h.opCommand("incr", "o3", "x", "delta", 1))
+		equal(t, "restored", *h.moved(t, "restore", "x").Score, 31.0)
+	}
+}
+
 // What is refused changes nothing.
 func TestHideIsRefused(t *testing.T) {
 	t.Parallel()
@@ -88,6 +110,7 @@ classes:
 		`{"member":"a","reason":"x"}`:                                                   "bad_argument",
 		`{"board":"b","member":"a","reason":"x","why":1}`:                               "bad_argument",
 		`{"board":"b","member":"a","reason":"x","serial":9007199254740992}`:             "bad_argument",
+		`{"board":"b","member":"a","reason":"x","serial":9007199254740991}`:             "bad_argument",
 		`{"board":"best:7","member":"a","reason":"x"}`:                                  "hide",
 		`{"board":"money:7","member":"a","reason":"x"}`:                                 "hide",
 		`{"class":"nobody","member":"a","reason":"x"}`:                                  "unknown_class",

@@ -39,7 +39,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	if err := a.prepareRolling(ctx, b, &r); err != nil {
 		return err
 	}
-	hidden, err := a.hiddenOf(ctx, &r) // after the index: see hideAll
+	hidden, err := a.hiddenOf(ctx, b, &r) // after the index: see hideAll
 	if err != nil {
 		return err
 	}

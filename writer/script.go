@@ -63,7 +63,7 @@ func (f features) has(section string) bool {
 	case "Hidden":
 		return f.Hidden
 	case "Plain":
-		return !f.Hidden && !f.Trim
+		return !f.Hidden
 	case "Origin":
 		return f.Durable && !f.Trim
 	}
