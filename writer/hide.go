@@ -61,6 +61,9 @@ func resolveMove(c *Command, board class.Board, kind *rooms.Class) (r rules, lat
 
 // mayHide returns why nobody can be hidden on boards of a class, or nil.
 func mayHide(kind *rooms.Class) error {
+	if kind.Ledger { // also where members were hidden before: a final would show them
+		return errHideLedger
+	}
 	if kind.Data {
 		return &Refusal{"hide", fmt.Errorf("members of boards of class %s have data: nobody is hidden there", kind.Name())}
 	}
