@@ -9,7 +9,7 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// The bench on small boards: all figures are there.
+// The bench on small boards: all figures are there. What priming takes may be less than how much the reads beside it vary.
 func TestBenchRolling(t *testing.T) {
 	testkit.Redis(t) // skips or fails where there is no redis-server
 	t.Setenv(envRunMain, "1")
@@ -22,7 +22,7 @@ func TestBenchRolling(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Days != 3 || r.Members != 3000 || r.PrimeSeconds <= 0 || r.PrimeRedis <= 0 || r.PageP99 <= 0 || r.PageP99Bare <= 0 || r.UnionStall <= 0 || r.HeapMiB <= 0 {
+	if r.Days != 3 || r.Members != 3000 || r.PrimeSeconds <= 0 || r.PrimeRedis == 0 || r.PageP99 <= 0 || r.PageP99Bare <= 0 || r.UnionStall <= 0 || r.HeapMiB <= 0 {
 		t.Errorf("%+v", r)
 	}
 }
