@@ -90,7 +90,7 @@ func (f *modelFar) check(state rankcache.State, text string, current time.Time) 
 		return fmt.Errorf("read %v with %s; Redis never had that, but %v", state, text, had)
 	}
 	for i := len(f.journal) - 1; i >= 0 && !current.IsZero(); i-- {
-		if note := &f.journal[i]; !note.since.After(current) {
+		if note := &f.journal[i]; note.since.Before(current) { // what came at that instant may be behind the keeper's time
 			if then := note.content.state; state.Before(then) {
 				return fmt.Errorf("read %v as of %s; then Redis had %v already", state, current.Format("05.000"), then)
 			}

@@ -311,6 +311,7 @@ func (w *modelEnv) look() {
 	if !ok {
 		return
 	}
+	current := b.CurrentAt() // before: what is published meanwhile may be current later
 	page := rankcache.One(context.Background(), b, rankcache.Query{Limit: 1000})
 	set, sum := make(map[string]float64), uint64(0)
 	for _, e := range page.Entries {
@@ -326,11 +327,10 @@ func (w *modelEnv) look() {
 		w.fail("the entries add up to %012x, their checksum is %012x", sum&wire.SumMask, page.Sum)
 	case faulty.isWrong():
 	case w.far != nil:
-		if err := w.far.check(page.State, modelText(set), b.CurrentAt()); err != nil {
+		if err := w.far.check(page.State, modelText(set), current); err != nil {
 			w.fail("%v", err)
 		}
 	default:
-		current := b.CurrentAt()
 		if w.noWalk && !page.HasSum { // nothing but the walk tells that soon
 			current = time.Time{}
 		}
