@@ -41,11 +41,15 @@ var modelTopic = wire.DefaultNames().Topic(modelBoardID)
 // real, Redis and Kafka are models that are disturbed in all ways that are known. What
 // readers see is looked at all the time, and at the end the board must be open.
 func TestModel(t *testing.T) {
-	first, histories := uint64(1), 300
-	if testkit.Full() && !testkit.Race { // scripts/test.sh runs it without
-		histories = 10_000
+	runHistories(t, 300, 10_000, runHistory)
+}
+
+// runHistories runs histories, in full size more of them, by several workers.
+func runHistories(t *testing.T, histories, full int, run func(*testing.T, uint64)) {
+	if testkit.Full() && !testkit.Race { // scripts/test.sh runs models without
+		histories = full
 	}
-	again := 1
+	first, again := uint64(1), 1
 	if seed, err := strconv.ParseUint(os.Getenv(envModelSeed), 10, 64); err == nil {
 		first, histories, again = seed, 1, 100
 	}
@@ -56,7 +60,7 @@ func TestModel(t *testing.T) {
 			for i := worker; i < histories*again && !t.Failed(); i += workers {
 				seed := first + uint64(i/again)
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { runHistory(t, seed) })
+					synctest.Test(t, func(t *testing.T) { run(t, seed) })
 				})
 			}
 		})
