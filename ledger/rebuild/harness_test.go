@@ -317,11 +317,13 @@ func repeated(answer string) string {
 func (f *fixture) wantProved(t testing.TB) {
 	t.Helper()
 	f.settle(t)
-	p, err := f.opts.Store.Prove(t.Context(), f.board)
-	must(t, err)
-	if !p.Proved || p.State.Seq != f.state(t).Seq || p.Sum != f.state(t).Sum {
-		t.Errorf("ledger at %v, Redis at %v, not proved: %s", p.State, f.state(t), p.Why())
-	}
+	testkit.Eventually(t, testTimeout, func() error { // the last change may come before others
+		p, err := f.opts.Store.Prove(t.Context(), f.board)
+		if state := f.state(t); err == nil && (!p.Proved || p.State.Seq != state.Seq || p.Sum != state.Sum) {
+			err = fmt.Errorf("ledger at %v, Redis at %v, not proved: %s", p.State, state, p.Why())
+		}
+		return err
+	})
 	rows := testkit.SQL(t, f.database)
 	scores := maps.Collect(allScores(t, rows, f.board))
 	equal(t, "ledger's scores", scores, f.scores(t))
