@@ -17,7 +17,7 @@ import (
 func TestMemoryStaysWithinBudget(t *testing.T) {
 	loaded, budgets := 160_000, []int64{8 << 20}
 	if testkit.Full() && !testkit.Race {
-		loaded, budgets = 1_000_000, []int64{16 << 20, 48 << 20, DefaultBudget}
+		loaded, budgets = 500_000, []int64{16 << 20, 48 << 20, DefaultBudget}
 	}
 	for _, budget := range budgets {
 		t.Run(fmt.Sprint(budget>>20, " MiB"), func(t *testing.T) {

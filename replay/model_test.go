@@ -41,7 +41,7 @@ var modelTopic = wire.DefaultNames().Topic(modelBoardID)
 // real, Redis and Kafka are models that are disturbed in all ways that are known. What
 // readers see is looked at all the time, and at the end the board must be open.
 func TestModel(t *testing.T) {
-	runHistories(t, 300, 10_000, runHistory)
+	runHistories(t, 300, 5_000, runHistory)
 }
 
 // runHistories runs histories, in full size more of them, by several workers.

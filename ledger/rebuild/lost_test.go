@@ -297,7 +297,7 @@ func TestLedgersDieWhileTheyRebuild(t *testing.T) {
 	l := newLossy(t)
 	l.stop()
 	f, quiet := l.of("trim", "1"), l.of("plain", "1")
-	for n := range testkit.Sized(4, 40) {
+	for n := range testkit.Sized(4, 20) {
 		l.startLedger(t)
 		for _, one := range []*fixture{f, quiet} {
 			one.give(t, fmt.Sprint("o", n), "m1", `"op":"incr","delta":3`)
@@ -308,7 +308,7 @@ func TestLedgersDieWhileTheyRebuild(t *testing.T) {
 		want, life := map[string]float64{"m1": 3 * float64(n+1)}, l.life(t)
 		must(t, l.redis.FlushAll(t.Context()).Err())
 		l.postUntil(t, f, "waits"+fmt.Sprint(n), http.StatusServiceUnavailable)
-		for _, calls := range []int64{int64(4 + 3*n), int64(11 + 5*n)} {
+		for _, calls := range []int64{int64(4 + 6*n), int64(11 + 10*n)} {
 			l.mendOnce(t, calls)
 		}
 		l.startLedger(t)

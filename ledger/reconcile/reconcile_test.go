@@ -189,7 +189,7 @@ func TestEveryPlantedDifferenceIsFound(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			n, planted := 20_000, 50
 			if testkit.Full() && !testkit.Race {
-				n, planted = 1_000_000, 500
+				n, planted = 200_000, 500
 			}
 			s := newScene(t, kind)
 			missing, different, extra := make(map[string]bool), make(map[string]bool), make(map[string]bool)
