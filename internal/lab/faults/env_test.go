@@ -168,11 +168,19 @@ func (w *env) startSidecar() {
 	w.useSidecar(w.launchSidecar())
 }
 
-// useSidecar sends the reads to c.
+// useSidecar sends the reads to c, once none is on its way to another.
 func (w *env) useSidecar(c *testkit.Child) {
+	w.reads.Pause()
+	defer w.reads.Resume()
+	w.replaceBy(c)
+}
+
+// replaceBy is called while no read is on its way.
+func (w *env) replaceBy(c *testkit.Child) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.serve = c
+	w.mu.Unlock()
+	w.oracle.Restarted()
 }
 
 // launchSidecar starts one more.
@@ -191,9 +199,15 @@ func (w *env) restartSidecar() {
 	w.reads.Pause()
 	defer w.reads.Resume()
 	w.sidecar().Kill()
-	w.startSidecar()
-	w.sidecar().WaitReady(settleWithin)
-	w.oracle.Restarted()
+	w.replaceBy(w.readySidecar())
+}
+
+// readySidecar starts one more and waits until it is ready.
+func (w *env) readySidecar() *testkit.Child {
+	w.Helper()
+	next := w.launchSidecar()
+	next.WaitReady(settleWithin)
+	return next
 }
 
 // startWriter starts rankcache write, again if it has run before.

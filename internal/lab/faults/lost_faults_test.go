@@ -117,9 +117,7 @@ func (w *env) loseWrites(lost, next int, end syscall.Signal) {
 	if w.whileDown != nil {
 		w.whileDown()
 	}
-	w.startSidecar()
-	w.sidecar().WaitReady(settleWithin)
-	w.oracle.Restarted()
+	w.replaceBy(w.readySidecar())
 }
 
 // waitHolds waits until the sidecar has what was written to a local board. What it answers

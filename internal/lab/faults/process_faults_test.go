@@ -109,8 +109,7 @@ func (w *env) waitRefused() {
 func (w *env) replaceSidecar() {
 	w.Helper()
 	old := w.sidecar()
-	next := w.launchSidecar()
-	next.WaitReady(settleWithin)
+	next := w.readySidecar()
 	old.Signal(syscall.SIGTERM)
 	w.eventually(func() error {
 		if code, body := old.Get("health", "/readyz"); code != http.StatusServiceUnavailable {
