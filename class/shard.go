@@ -34,6 +34,13 @@ func ShardOf(member string, n int) int {
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n))
 }
 
+// CutShard returns the id of the whole board whose shard has an id, and which one it is, whatever the class. ok is false for
+// ids that no shard can have.
+func CutShard(id rankcache.BoardID) (whole rankcache.BoardID, shard int, ok bool) {
+	whole, shard = cutShard(id, MaxShards)
+	return whole, shard, shard >= 0
+}
+
 // cutShard is the inverse of [ShardID] for n shards. It returns the id itself and -1 if it is none
 // of a shard.
 func cutShard(id rankcache.BoardID, n int) (whole rankcache.BoardID, shard int) {

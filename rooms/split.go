@@ -89,6 +89,16 @@ func (t *Tiers) Shards(b rankcache.BoardID) int {
 	return 0
 }
 
+// Whole returns the whole board that one is a shard of, or the board itself.
+func (t *Tiers) Whole(b rankcache.BoardID) rankcache.BoardID {
+	if t != nil {
+		if c := t.split.of(b); c != nil {
+			return c.WholeOf(b)
+		}
+	}
+	return b
+}
+
 // addWholes makes the whole boards known whose shards are, so that reads find them at once.
 func (t *Tiers) addWholes() {
 	wholes := make(map[rankcache.BoardID]setting)

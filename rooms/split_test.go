@@ -54,6 +54,13 @@ classes:
 	if boards := tiers.Boards(ModeSuperHot); !slices.Equal(boards, []rankcache.BoardID{"world:6.s0", "world:6.s1", "world:6.s2"}) {
 		t.Error(boards)
 	}
+	matched, err := Parse([]byte("boards: [{match: \"a:*\", mode: blocked}, {match: \"a:1\", mode: hot}]\nclasses: [{name: a, board: \"a:{zone}\", period: none, shards: 2}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tiers := matched.Resolve(nil); !slices.Equal(tiers.Boards(ModeBlocked), []rankcache.BoardID{"a:1.s0", "a:1.s1"}) || tiers.Whole("a:1.s1") != "a:1" || tiers.Whole("b") != "b" {
+		t.Errorf("%v", tiers.Boards(ModeBlocked))
+	}
 	if l := f.Log(wire.DefaultNames(), "day:20261122.s1"); l.Topic != wire.DefaultNames().Topic("day:20261122.s1") || l.Shared || l.Last.IsZero() {
 		t.Errorf("%+v", l)
 	}

@@ -212,12 +212,12 @@ func (t *Tiers) formOf(b rankcache.BoardID) rankcache.ScoreForm {
 	return rankcache.ScoreNumber
 }
 
-// Boards returns the boards of one mode, sorted. The slice is the caller's.
+// Boards returns the boards of one mode, sorted, shards in place of whole boards that are split. The slice is the caller's.
 func (t *Tiers) Boards(mode Mode) []rankcache.BoardID {
 	var boards []rankcache.BoardID
 	if t != nil {
 		for b, s := range t.boards {
-			if s.mode == mode {
+			if s.mode == mode && s.shards == 0 {
 				boards = append(boards, b)
 			}
 		}
@@ -246,10 +246,7 @@ func (t *Tiers) ByPriority(mode Mode) (boards, lingering []rankcache.BoardID) {
 
 // matching returns the mode of the first pattern that matches the board, or that of which it is a shard.
 func (t *Tiers) matching(b rankcache.BoardID) Mode {
-	whole := b
-	if c := t.split.of(b); c != nil {
-		whole = c.WholeOf(b)
-	}
+	whole := t.Whole(b)
 	for _, rule := range t.patterns {
 		is, _ := path.Match(rule.Match, string(b))
 		if of, _ := path.Match(rule.Match, string(whole)); is || of {

@@ -38,7 +38,8 @@ func NewBigCommand() *cobra.Command {
 		Short: "List the largest boards, and other sorted sets, in Redis",
 		Long: `Walk all keys of Redis and list the largest sorted sets: boards, which are those that
 the writer keeps a meta of, and others, which belong to no writer. For each it shows
-members, memory, order ids with the memory of their hashes, and when it expires.
+members, memory, order ids with the memory of their hashes, and when it expires. The shards
+of a split board are one line, with how many there are and the members of the largest.
 The walk ends after --limit keys; then there may be larger sorted sets.
 It changes nothing. Redis is asked for some 200 keys at a time, --rate keys a second,
 with a pause after each; in a cluster one master after the other. Memory is Redis's
@@ -112,6 +113,22 @@ type bigItem struct {
 	Orders      int64             `json:"orders"`
 	OrdersBytes int64             `json:"orders_bytes"`      // estimate; 0: unknown, or there are none
 	Expires     *time.Time        `json:"expires,omitempty"` // nil: never
+	// Shards is how many sets a split board has, of which LargestShard is how many members the largest has; 0: it is one set.
+	Shards       int `json:"shards,omitempty"`
+	LargestShard int `json:"largest_shard,omitempty"`
+}
+
+// add adds what was measured of a shard.
+func (i *bigItem) add(s *origin.Size) {
+	part := newBigItem(s)
+	i.Members += part.Members
+	i.Bytes += part.Bytes
+	i.Orders += part.Orders
+	i.OrdersBytes += part.OrdersBytes
+	i.Shards++
+	if i.LargestShard = max(i.LargestShard, part.Members); part.Expires != nil && (i.Expires == nil || part.Expires.After(*i.Expires)) {
+		i.Expires = part.Expires
+	}
 }
 
 func newBigItem(s *origin.Size) bigItem {
@@ -131,7 +148,7 @@ func (r *bigReport) print(to io.Writer) error {
 	for _, i := range r.Largest {
 		kind, orders, ordersBytes := "other", "-", "-"
 		if i.Board != "" {
-			kind, orders, ordersBytes = "board", strconv.FormatInt(i.Orders, 10), orUnknown(i.OrdersBytes, i.Orders == 0)
+			kind, orders, ordersBytes = i.kind(), strconv.FormatInt(i.Orders, 10), orUnknown(i.OrdersBytes, i.Orders == 0)
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Members, orUnknown(i.Bytes, false), orders, ordersBytes, timeOrNever(i.Expires), kind, shownKey(i.Key))
 	}
@@ -144,6 +161,13 @@ func (r *bigReport) print(to io.Writer) error {
 	}
 	_, err := fmt.Fprintf(to, "%d sorted sets, %d of them boards, among about %d keys; %s\n", r.SortedSets, r.Boards, r.Walked, end)
 	return err
+}
+
+func (i *bigItem) kind() string {
+	if i.Shards > 0 {
+		return fmt.Sprintf("%d shards, largest %d", i.Shards, i.LargestShard)
+	}
+	return "board"
 }
 
 func orUnknown(bytes int64, none bool) string {

@@ -16,7 +16,6 @@ import (
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
-	"rankcache/origin"
 	"rankcache/wire"
 )
 
@@ -143,13 +142,12 @@ func TestBigRefuses(t *testing.T) {
 // TestBigKeepsTheLargest, and a key that SCAN returns twice once.
 func TestBigKeepsTheLargest(t *testing.T) {
 	w := &bigWalk{top: 3}
-	for _, s := range []origin.Size{{Key: "c", Members: 3}, {Key: "a", Members: 1}, {Key: "e", Members: 5}, {Key: "e", Members: 6},
-		{Key: "b", Members: 3}, {Key: "d", Members: 3}, {Key: "e", Members: 6}, {Key: "f", Members: 0}} {
+	for _, s := range []bigSet{{"c", 3, nil}, {"a", 1, nil}, {"e", 5, nil}, {"e", 6, nil}, {"b", 3, nil}, {"d", 3, nil}, {"e", 6, nil}, {"f", 0, nil}} {
 		w.keep(s)
 	}
 	var got []string
 	for _, s := range w.largest {
-		got = append(got, fmt.Sprint(s.Key, s.Members))
+		got = append(got, fmt.Sprint(s.key, s.members))
 	}
 	if want := []string{"e6", "b3", "c3"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

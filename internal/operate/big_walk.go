@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/tick"
 	"rankcache/origin"
 )
@@ -22,8 +24,16 @@ type bigWalk struct {
 	progress io.Writer
 
 	report  bigReport
-	largest []origin.Size // largest first
-	logged  time.Time     // when progress was last written
+	largest []bigSet                                  // largest first
+	shards  map[rankcache.BoardID]map[int]origin.Size // of boards that may be split, by their number
+	logged  time.Time                                 // when progress was last written
+}
+
+// bigSet is one sorted set, or the shards of a split board.
+type bigSet struct {
+	key     string
+	members int
+	parts   []origin.Size
 }
 
 // errWalkLimit ends a walk.
@@ -38,19 +48,40 @@ func (w *bigWalk) run(ctx context.Context) (*bigReport, error) {
 		w.report.Walked = *w.report.Keys // pages are not exactly full
 	}
 	w.report.Largest = []bigItem{}
+	w.keepShards()
 	for i := range w.largest {
-		found, err := w.origin.Measure(ctx, &w.largest[i], func() error { return w.wait(ctx) })
+		item, err := w.measure(ctx, &w.largest[i])
 		if err != nil {
 			return nil, err
 		}
-		if found {
-			w.report.Largest = append(w.report.Largest, newBigItem(&w.largest[i]))
+		if item != nil {
+			w.report.Largest = append(w.report.Largest, *item)
+		}
+	}
+	return &w.report, nil
+}
+
+// measure returns a set as it is listed, nil if it is gone.
+func (w *bigWalk) measure(ctx context.Context, set *bigSet) (item *bigItem, err error) {
+	for i := range set.parts {
+		found, err := w.origin.Measure(ctx, &set.parts[i], func() error { return w.wait(ctx) })
+		switch {
+		case err != nil:
+			return nil, err
+		case !found:
+		case item != nil:
+			item.add(&set.parts[i])
+		case len(set.parts) == 1:
+			item = new(newBigItem(&set.parts[i]))
+		default:
+			item = &bigItem{Key: set.key, Board: rankcache.BoardID(set.key)}
+			item.add(&set.parts[i])
 		}
 		if err := w.wait(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return &w.report, nil
+	return item, nil
 }
 
 // add takes the sorted sets of a page, and pauses.
@@ -67,26 +98,59 @@ func (w *bigWalk) add(ctx context.Context, page []origin.Size) error {
 		if s.Meta != nil {
 			w.report.Boards++
 		}
-		w.keep(s)
+		if !w.isShard(s) {
+			w.keep(bigSet{s.Key, s.Members, []origin.Size{s}})
+		}
 	}
 	w.logProgress()
 	return w.wait(ctx)
 }
 
 // keep keeps s if it is one of the largest, each key once: SCAN may return one twice.
-func (w *bigWalk) keep(s origin.Size) {
+func (w *bigWalk) keep(s bigSet) {
 	if len(w.largest) == w.top && larger(w.largest[w.top-1], s) < 0 {
 		return
 	}
-	w.largest = slices.DeleteFunc(w.largest, func(kept origin.Size) bool { return kept.Key == s.Key })
+	w.largest = slices.DeleteFunc(w.largest, func(kept bigSet) bool { return kept.key == s.key })
 	at, _ := slices.BinarySearchFunc(w.largest, s, larger)
 	w.largest = slices.Insert(w.largest, at, s)
 	w.largest = w.largest[:min(len(w.largest), w.top)]
 }
 
 // larger orders by members, falling, and then by key.
-func larger(a, b origin.Size) int {
-	return cmp.Or(cmp.Compare(b.Members, a.Members), cmp.Compare(a.Key, b.Key))
+func larger(a, b bigSet) int {
+	return cmp.Or(cmp.Compare(b.members, a.members), cmp.Compare(a.key, b.key))
+}
+
+// isShard notes a set that may be a shard, and reports whether it is one.
+func (w *bigWalk) isShard(s origin.Size) bool {
+	whole, shard, ok := class.CutShard(s.Board)
+	if !ok {
+		return false
+	}
+	if w.shards[whole] == nil {
+		if w.shards == nil {
+			w.shards = make(map[rankcache.BoardID]map[int]origin.Size)
+		}
+		w.shards[whole] = make(map[int]origin.Size)
+	}
+	w.shards[whole][shard] = s
+	return true
+}
+
+// keepShards keeps the boards that are split if they are of the largest. A single board that is called as a shard is a board.
+func (w *bigWalk) keepShards() {
+	for whole, shards := range w.shards {
+		set := bigSet{key: string(whole)}
+		for _, s := range shards {
+			set.members += s.Members
+			set.parts = append(set.parts, s)
+		}
+		if len(set.parts) == 1 {
+			set.key = set.parts[0].Key
+		}
+		w.keep(set)
+	}
 }
 
 func (w *bigWalk) wait(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rankcache/class"
 	"rankcache/controller"
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
@@ -21,7 +23,7 @@ import (
 
 // NewPlanCommand returns rankcache plan.
 func NewPlanCommand() *cobra.Command {
-	q, primes := plan.Question{}, ""
+	q, primes, members, lingering := plan.Question{}, "", []string(nil), []string(nil)
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Compute the cost of a fleet of sidecars, and whether it pays",
@@ -36,8 +38,8 @@ tells you when you do not need sidecars. It calls no server.`,
 		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.IntSliceVar(&q.Members, "members", nil, "`members` of each super-hot board")
-	flags.IntSliceVar(&q.Lingering, "lingering", nil, "`members` of each board of an ended period that is in memory beside them: see linger of classes")
+	flags.StringSliceVar(&members, "members", nil, "`members` of each super-hot board; 16000000/16 for one that is split into 16 shards")
+	flags.StringSliceVar(&lingering, "lingering", nil, "`members` of each board of an ended period that is in memory beside them: see linger of classes")
 	flags.IntVar(&q.IDBytes, "id-bytes", 10, "length of a member's id, in `bytes`")
 	flags.Float64Var(&q.Updates, "updates", 0, "`updates/s` of all super-hot boards together")
 	flags.DurationVar(&q.History, "history", 3*time.Hour, "`length` of the log that a starting sidecar replays")
@@ -68,7 +70,7 @@ tells you when you do not need sidecars. It calls no server.`,
 		if flags.Changed("pods") && q.Pods < 1 {
 			return cli.Usagef("--pods %d: want 1 or more", q.Pods)
 		}
-		if err := parsePrimes(&q, primes); err != nil {
+		if err := errors.Join(parseMembers(&q.Members, "members", members), parseMembers(&q.Lingering, "lingering", lingering), parsePrimes(&q, primes)); err != nil {
 			return err
 		}
 		if wrong := q.Check(); wrong != "" {
@@ -78,6 +80,25 @@ tells you when you do not need sidecars. It calls no server.`,
 		return cli.PrintAs(cmd.OutOrStdout(), *output, a, func(to io.Writer) error { return printPlan(to, &a) })
 	}
 	return cmd
+}
+
+// parseMembers reads the members of boards, each as a number or as a number and that of its shards, which are boards in memory.
+func parseMembers(to *[]int, flag string, boards []string) error {
+	for _, text := range boards {
+		members, shards, split := strings.Cut(text, "/")
+		n, err := strconv.Atoi(members)
+		parts := 1
+		if split && err == nil {
+			parts, err = strconv.Atoi(shards)
+		}
+		if err != nil || parts < 1 || parts > class.MaxShards {
+			return cli.Usagef("--%s %.40q: want members, or members/shards with up to %d shards, such as 16000000/16", flag, text, class.MaxShards)
+		}
+		for i := range parts {
+			*to = append(*to, (n+i)/parts)
+		}
+	}
+	return nil
 }
 
 // parsePrimes reads members and period of rolling boards.

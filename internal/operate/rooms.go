@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -50,12 +51,12 @@ boards linger in memory, when they expire, and the next board; and how many boar
 type RoomsSummary struct {
 	Rooms   map[string]int      `json:"rooms"`  // by mode
 	Rules   int                 `json:"rules"`  // entries under boards:
-	Boards  []rankcache.BoardID `json:"boards"` // super-hot boards named in the file, without those of classes
+	Boards  []rankcache.BoardID `json:"boards"` // super-hot boards named in the file, whole, without those of classes
 	Classes []classSummary      `json:"classes"`
 	Memory  boardsInMemory      `json:"in_memory"`
 }
 
-// boardsInMemory counts the super-hot boards that the file names.
+// boardsInMemory counts the super-hot boards that the file names, shards apart.
 type boardsInMemory struct {
 	Running   int `json:"running"`   // those without a period among them
 	Upcoming  int `json:"upcoming"`  // more, before all periods begin at once
@@ -86,6 +87,7 @@ type classSummary struct {
 	TZ      string    `json:"tz"`
 	Mode    string    `json:"mode"`
 	Board   string    `json:"board"`             // of the running period; "": no season runs
+	Shards  int       `json:"shards,omitempty"`  // of each board, if it is split
 	Ends    time.Time `json:"ends,omitzero"`     // when the period does
 	Lingers string    `json:"lingers,omitempty"` // how long behind the grace it is in memory
 	Expires string    `json:"expires"`           // when a board does
@@ -119,7 +121,7 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	s := RoomsSummary{Rooms: map[string]int{}, Rules: len(parsed.Rules),
-		Boards: parsed.Resolve(nil).Boards(rooms.ModeSuperHot), Classes: []classSummary{}}
+		Boards: []rankcache.BoardID{}, Classes: []classSummary{}}
 	for _, room := range parsed.Rooms {
 		s.Rooms[room.Mode.String()]++
 	}
@@ -127,7 +129,13 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 		s.Classes = append(s.Classes, summarize(c, now))
 		s.Memory.add(c)
 	}
-	s.Memory.Running += len(s.Boards)
+	tiers := parsed.Resolve(nil)
+	for _, b := range tiers.Boards(rooms.ModeSuperHot) {
+		s.Memory.Running++
+		if whole := tiers.Whole(b); !slices.Contains(s.Boards, whole) {
+			s.Boards = append(s.Boards, whole)
+		}
+	}
 	return cli.PrintAs(to, output, s, func(to io.Writer) error {
 		fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules, %d classes\n", path,
 			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules, len(s.Classes))
@@ -135,6 +143,9 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 			return err
 		}
 		for _, c := range s.Classes {
+			if c.Shards > 0 {
+				fmt.Fprintf(to, "%s is split: each of its boards is %d boards in Redis and in memory, .s0 to .s%d.\n", c.Name, c.Shards, c.Shards-1)
+			}
 			if c.Rolling != "" {
 				fmt.Fprintf(to, "%s is rolling (%s): two changes more for each increment, and one prime for each member in a period, at most %d at --prime-rate %d of the controller.\n",
 					c.Name, c.Rolling, c.MostPrimes, controller.DefaultPrimeRate)
@@ -147,7 +158,7 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 
 func summarize(c *rooms.Class, now time.Time) classSummary {
 	calendar := c.Calendar()
-	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Expires: expiryText(c), Durable: c.Durable}
+	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Expires: expiryText(c), Durable: c.Durable, Shards: c.Shards()}
 	if running, err := calendar.At(now); err == nil {
 		s.Board, s.Ends = c.Pattern(running), running.End
 		if linger := c.LingerOf(running); linger > 0 {

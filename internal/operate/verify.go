@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ func NewVerifyCommand() *cobra.Command {
 the one that the writer keeps in the board's meta, and with that of a sidecar's copy.
 It reports which side is wrong: redis (its members are not those of its checksum,
 because they were changed past the writer), copy, both, or none if they agree; and
-it shows the meta in words.
+it shows the meta in words. A split board is named by its own id: each of its shards is added up.
 It changes nothing. Redis is read in pieces of 1,000 members; a board of up to 5,000 is
 read in one instant, a larger one again, up to 5 times, if it changed meanwhile.
 
@@ -72,7 +73,7 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 			return nil, err
 		}
 	}
-	report, err := v.run(ctx)
+	report, err := v.runWhole(ctx)
 	if err == nil && o.required() && v.sidecarErr != nil {
 		err = fmt.Errorf("--sidecar %s: %w", o.sidecar, v.sidecarErr)
 	}
@@ -98,6 +99,8 @@ type verifyReport struct {
 	Copy   *copySide         `json:"copy,omitempty"` // nil: there is none
 	// CopyMissing is why there is none.
 	CopyMissing string `json:"copy_missing,omitempty"`
+	// Shards are those of a split board, whose state is theirs; Redis has their members then, and no state.
+	Shards []*verifyReport `json:"shards,omitempty"`
 }
 
 // redisSide is the board in Redis.
@@ -171,6 +174,13 @@ func (r *verifyReport) print(to io.Writer) error {
 	}
 	row("board", "%s", r.Board)
 	row("wrong", "%s: %s", r.Wrong, r.Reason)
+	for _, s := range r.Shards {
+		row("", "%s: %s, state %s, %d members: %s", s.Board, s.Wrong, cmp.Or(s.Redis.State, "-"), s.Redis.Members, s.Reason)
+	}
+	if r.Shards != nil {
+		row("redis", "%d members in %d ms", r.Redis.Members, r.Redis.TookMs)
+		return table.Flush()
+	}
 	row("redis", "state %s", r.Redis.State)
 	if m := r.Redis.Meta; m != nil {
 		row("", "added up %s: %d members in %d ms, walk %d", r.Redis.AddedUp, r.Redis.Members, r.Redis.TookMs, r.Redis.Walks)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"rankcache"
 	"rankcache/docs"
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
@@ -30,7 +31,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 		}}
 	mux := adminapi.New(status, s.ready, metrics)
 	s.addOperator(status, mux)
-	compare := &boardComparer{boards: s.Local, origin: s.origin}
+	compare := &boardComparer{boards: s.Local, origin: s.origin, shards: func(id rankcache.BoardID) int { return s.Rooms.Tiers().Shards(id) }}
 	mux.HandleFunc("POST /boards/{board}/compare", compare.serve)
 	mux.HandleFunc("GET /boards/{board}/members/{member}", s.serveMember)
 	mux.HandleFunc("GET /history", s.history.serve)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -208,7 +209,24 @@ func (t *targets) roomsFile(context.Context) doctor.Verdict {
 	if err != nil {
 		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
 	}
-	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("%s names %d rooms, %d board rules and %d classes", t.Rooms, len(parsed.Rooms), len(parsed.Rules), len(parsed.Classes))}
+	v := doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("%s names %d rooms, %d board rules and %d classes", t.Rooms, len(parsed.Rooms), len(parsed.Rules), len(parsed.Classes))}
+	if split := splitClasses(parsed); len(split) > 0 {
+		v.Advice += fmt.Sprintf("; split into shards are %s", strings.Join(split, ", "))
+		if t.RedisMode == "single" || t.RedisMode == "sentinel" {
+			v.Status, v.Advice = doctor.Warn, v.Advice+", and one Redis has all shards: that costs reads and buys no writes: split boards in a cluster (docs/classes/SPLIT.md)"
+		}
+	}
+	return v
+}
+
+// splitClasses returns the names of the classes whose boards are split.
+func splitClasses(f *rooms.File) (names []string) {
+	for _, c := range f.Classes {
+		if c.Split() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // parseRooms returns the rooms file, an empty one if there is none.
@@ -239,9 +257,8 @@ func (t *targets) readBoards(ctx context.Context) (int, error) {
 	}
 	boards, _ := follower.Tiers().ByPriority(rooms.ModeSuperHot) // those that linger are let go where they are too much
 	slices.Sort(boards)
-	found := &inForce{follower.File(), boards}
-	t.inForce.Store(found)
-	return len(found.boards), nil
+	t.inForce.Store(&inForce{follower.File(), boards})
+	return len(boards), nil
 }
 
 func (t *targets) superHot() []rankcache.BoardID { return t.inForce.Load().boards }

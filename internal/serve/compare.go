@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/cli"
 	"rankcache/internal/tick"
 	"rankcache/localboard"
@@ -30,6 +32,7 @@ const (
 type boardComparer struct {
 	boards *localboard.Boards
 	origin *origin.Origin
+	shards func(rankcache.BoardID) int // as of [rooms.Tiers.Shards]
 	mu     sync.Mutex
 }
 
@@ -68,7 +71,7 @@ func (c *boardComparer) serve(w http.ResponseWriter, r *http.Request) {
 		_ = lines.Encode(l) // the caller may have left: then ctx ends
 		_ = http.NewResponseController(w).Flush()
 	}
-	last, err := c.compare(r.Context(), id, tell)
+	last, err := c.whole(r.Context(), id, tell)
 	if err != nil {
 		last.Error = err.Error()
 	}
@@ -79,6 +82,29 @@ var (
 	errNotOpen   = errors.New("the board is not open here: there is nothing to compare")
 	errComparing = errors.New("another board is being compared: try again when that is done")
 )
+
+// whole compares a board, or the shards of a split one, one after the other, as one board without a state.
+func (c *boardComparer) whole(ctx context.Context, id rankcache.BoardID, tell func(*compareLine)) (*compareLine, error) {
+	n := c.shards(id)
+	if n == 0 {
+		return c.compare(ctx, id, tell)
+	}
+	sum := &compareLine{Done: true}
+	for shard := range n {
+		id := class.ShardID(id, shard)
+		line, err := c.compare(ctx, id, func(l *compareLine) {
+			tell(&compareLine{Compared: sum.Compared + l.Compared, Members: sum.Members + l.Members})
+		})
+		if err != nil {
+			return &compareLine{Compared: sum.Compared, Members: sum.Members}, fmt.Errorf("shard %s: %w", id, err)
+		}
+		sum.Compared, sum.Members = sum.Compared+line.Compared, sum.Members+line.Members
+		room := min(len(line.Differences), maxDifferences-len(sum.Differences))
+		sum.Differences = append(sum.Differences, line.Differences[:room]...)
+		sum.More += line.More + len(line.Differences) - room
+	}
+	return sum, nil
+}
 
 // compare walks Redis, compares each member with the copy, and, if the number of members differs, the other way round.
 func (c *boardComparer) compare(ctx context.Context, id rankcache.BoardID, tell func(*compareLine)) (*compareLine, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -35,7 +36,7 @@ func TestCompareFindsEachDifference(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2})
 	t.Cleanup(func() { client.Close() })
 	id, boards := rankcache.BoardID(testkit.Name(t)), localboard.NewBoards()
-	c := &boardComparer{boards: boards, origin: origin.New(client, wire.DefaultNames())}
+	c := &boardComparer{boards: boards, origin: origin.New(client, wire.DefaultNames()), shards: func(rankcache.BoardID) int { return 0 }}
 	if last, _ := compared(t, c, id); last.Error != errNotOpen.Error() {
 		t.Errorf("a board that is not open: %+v", last)
 	}
@@ -67,5 +68,33 @@ func TestCompareFindsEachDifference(t *testing.T) {
 	want := map[string]string{"m17": "[17,1000000]", "m18": "[18,null]", "m19": "[19,null]", "only there": "[null,5]"}
 	if diff := cmp.Diff(want, got); diff != "" || !last.Done {
 		t.Errorf("differences: %+v\n%s", last, diff)
+	}
+}
+
+// TestCompareSplit: the shards of a split board are compared as one board.
+func TestCompareSplit(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2})
+	t.Cleanup(func() { client.Close() })
+	id, boards := rankcache.BoardID(testkit.Name(t)), localboard.NewBoards()
+	c := &boardComparer{boards: boards, origin: origin.New(client, wire.DefaultNames()), shards: func(b rankcache.BoardID) int {
+		if b == id {
+			return 2
+		}
+		return 0
+	}}
+	for shard := range 2 {
+		of := class.ShardID(id, shard)
+		board := boards.Create(of)
+		must(t, board.Load(1, []rankcache.Entry{{Member: fmt.Sprint("m", shard), Score: 5}}))
+		board.Publish()
+		if last, _ := compared(t, c, id); last.Error == "" {
+			t.Errorf("shard %d is not open: %+v", shard, last)
+		}
+		boards.Open(of)
+		must(t, client.ZAdd(t.Context(), string(of), redis.Z{Member: fmt.Sprint("m", shard), Score: 5 + float64(shard)}).Err())
+	}
+	if last, _ := compared(t, c, id); !last.Done || last.Members != 2 || last.Compared != 2 || len(last.Differences) != 1 || last.Differences[0].Member != "m1" {
+		t.Errorf("%+v", last)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/cli"
 	"rankcache/internal/httpserve"
 )
@@ -18,7 +19,7 @@ type memberSide struct {
 }
 
 // serveMember answers GET /boards/{board}/members/{member}: what the copy here has, null where none can tell, and what
-// Redis has.
+// Redis has. Of a split board it is asked for the member's shard, and ranks are those there.
 func (s adminPort) serveMember(w http.ResponseWriter, r *http.Request) {
 	id, err := rankcache.ParseBoardID(r.PathValue("board"))
 	if err != nil {
@@ -30,6 +31,9 @@ func (s adminPort) serveMember(w http.ResponseWriter, r *http.Request) {
 		cli.WriteProblem(w, "bad_argument", "member", err.Error())
 		return
 	}
+	if n := s.Rooms.Tiers().Shards(id); n > 0 { // a copy and Redis are compared by their states, which are those of a shard
+		id = class.ShardID(id, class.ShardOf(member, n))
+	}
 	q := rankcache.Query{Board: id, Members: []string{member}, CopiesOnly: true, Uncounted: true}
 	_, form, _, _ := s.Rooms.Tiers().Of(id, "")
 	here := rankcache.One(r.Context(), s.reader, q)
@@ -38,7 +42,7 @@ func (s adminPort) serveMember(w http.ResponseWriter, r *http.Request) {
 	if here.Err == nil && here.Own[0].Err == nil {
 		copied = sideOf(&here, here.Source, form)
 	}
-	httpserve.WriteJSON(w, http.StatusOK, map[string]any{"member": member, "here": copied, "redis": sideOf(&redis, rankcache.SourceRedis, form)})
+	httpserve.WriteJSON(w, http.StatusOK, map[string]any{"board": id, "member": member, "here": copied, "redis": sideOf(&redis, rankcache.SourceRedis, form)})
 }
 
 func sideOf(a *rankcache.Answer, source rankcache.Source, form rankcache.ScoreForm) *memberSide {

@@ -54,7 +54,7 @@ function words(line) {
   if (line.error) return `Not compared: ${line.error}`;
   if (!line.done) return `${count(line.compared)} of ${count(line.members)} members are compared`;
   const differ = (line.differences?.length ?? 0) + (line.more ?? 0);
-  return differ ? `${many(differ, 'member')} of ${count(line.members)} differ from Redis` : `All ${count(line.members)} members equal Redis’s, at ${line.state}`;
+  return differ ? `${many(differ, 'member')} of ${count(line.members)} differ from Redis` : `All ${count(line.members)} members equal Redis’s${line.state ? `, at ${line.state}` : ''}`;
 }
 
 const shown = (score) => (score === null ? 'not on the board' : String(score));

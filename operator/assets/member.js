@@ -19,7 +19,7 @@ export const reset = () => show(byId('member-some'), false);
 async function look(board, member) {
   try {
     const answer = await get(`/boards/${encodeURIComponent(board)}/members/${encodeURIComponent(member)}`);
-    draw(visible(member), answer.here ? words(answer.here) : 'no copy here can tell', words(answer.redis));
+    draw(visible(member) + (answer.board && answer.board !== board ? `, on shard ${visible(answer.board)}` : ''), answer.here ? words(answer.here) : 'no copy here can tell', words(answer.redis));
   } catch (error) {
     draw(visible(member), error instanceof Problem ? error.message : 'the sidecar does not answer', '');
   }

@@ -1,12 +1,16 @@
 package adminapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"rankcache"
 	"rankcache/internal/health"
+	"rankcache/internal/testkit/fixture"
+	"rankcache/sidecar"
 )
 
 func TestAdminTop(t *testing.T) {
@@ -90,5 +94,30 @@ func TestStatusTellsDependencies(t *testing.T) {
 		if rec := ask(t, admin, "GET", path); rec.Code != want || !strings.Contains(rec.Body.String(), `"dependencies":{"redis":{"state":"ok"`) {
 			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 		}
+	}
+}
+
+// TestStatusOfSplitBoard has its shards, and the progress of the one that is worst off.
+func TestStatusOfSplitBoard(t *testing.T) {
+	followed := []rankcache.BoardStatus{{Board: "gift:7.s1", State: rankcache.StateReplaying, Members: 3}, {Board: "gift:7.s0", State: rankcache.StateOpen, Members: 900}, {Board: "gift:70.s2"}}
+	r, err := sidecar.NewReader(sidecar.Config{Tiers: fixture.Tiers("classes:\n  - {name: gift, board: \"gift:{zone}\", period: none, shards: 3}\n"), Origin: newEnv().Origin}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &Status{Readiness: NewReadiness(nil, func() []rankcache.BoardStatus { return followed }), Reader: r}
+	admin := New(st, st.Readiness, nil)
+	look := func() (got boardStatus) {
+		rec := ask(t, admin, "GET", "/status/gift:7")
+		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != 200 {
+			t.Fatalf("%d %s", rec.Code, rec.Body)
+		}
+		return got
+	}
+	if got := look(); len(got.Shards) != 2 || got.Shards[0].Board != "gift:7.s0" || got.Replay == nil || got.Replay.Board != "gift:7.s1" {
+		t.Errorf("%+v", got)
+	}
+	followed[0].State = rankcache.StateOpen
+	if got := look(); got.Replay.State != rankcache.StateOpen {
+		t.Errorf("%+v", got.Replay)
 	}
 }

@@ -2,9 +2,11 @@ package adminapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
@@ -98,7 +100,9 @@ type boardStatus struct {
 	Top    []rankRow         `json:"top"`
 	Error  string            `json:"error,omitempty"` // why there is no top
 	Replay *boardBody        `json:"replay,omitempty"`
-	Bypass *rooms.Bypass     `json:"bypass,omitempty"` // why the copy here is not read
+	// Shards are those of a split board that are followed here; Replay is then that of the one that is worst off.
+	Shards []boardBody   `json:"shards,omitempty"`
+	Bypass *rooms.Bypass `json:"bypass,omitempty"` // why the copy here is not read
 	proofBody
 }
 
@@ -148,16 +152,41 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 	} else {
 		body.Error = string(encode.ProblemOf(a.Err).Code)
 	}
-	for _, b := range st.Readiness.boards() {
-		if b.Board == id {
-			replay := boardBodyOf(b)
-			body.Replay = &replay
-			if b.Proof != (rankcache.ProofStatus{}) {
-				body.proofBody = proofBodyOf(b.Proof)
-			}
-		}
+	if n := st.Reader.Tiers().Shards(id); n > 0 {
+		body.addShards(id, n, st.Readiness.boards())
+	} else {
+		body.addReplay(id, st.Readiness.boards())
 	}
 	httpserve.WriteJSON(w, http.StatusOK, body)
+}
+
+func (b *boardStatus) addReplay(id rankcache.BoardID, all []rankcache.BoardStatus) {
+	i := slices.IndexFunc(all, func(s rankcache.BoardStatus) bool { return s.Board == id })
+	if i < 0 {
+		return
+	}
+	b.Replay = new(boardBodyOf(all[i]))
+	if proof := all[i].Proof; proof != (rankcache.ProofStatus{}) {
+		b.proofBody = proofBodyOf(proof)
+	}
+}
+
+// addShards adds those of the n shards of a board that are followed here, in their order.
+func (b *boardStatus) addShards(id rankcache.BoardID, n int, all []rankcache.BoardStatus) {
+	var worst *rankcache.BoardStatus
+	for shard := range n {
+		i := slices.IndexFunc(all, func(s rankcache.BoardStatus) bool { return s.Board == class.ShardID(id, shard) })
+		if i < 0 {
+			continue
+		}
+		b.Shards = append(b.Shards, boardBodyOf(all[i]))
+		if worst == nil || worst.State == rankcache.StateOpen && all[i].State != rankcache.StateOpen || rankcache.CompareStatus(&all[i], worst) < 0 && (all[i].State == rankcache.StateOpen) == (worst.State == rankcache.StateOpen) {
+			worst = &all[i]
+		}
+	}
+	if worst != nil {
+		b.Replay = new(boardBodyOf(*worst))
+	}
 }
 
 func (b *boardStatus) fill(a *rankcache.Answer) {
