@@ -32,6 +32,10 @@ const (
 	reportsLive = 10 * time.Second
 	// maxReports bounds the memory for them.
 	maxReports = 10_000
+	// maxReportBytes bounds all of them together: ten thousand of 50 boards with ids of 40 bytes are 21 MB.
+	maxReportBytes = 32 << 20
+	// maxReporter is the longest name of a sidecar, in bytes.
+	maxReporter = 255
 )
 
 // Fleet is a [Source] that adds up what the sidecars report ([wire.Reads]).
@@ -65,17 +69,12 @@ func (f *Fleet) Name() string { return SourceFleet }
 
 // Hot returns the boards that all sidecars together are asked for often.
 func (f *Fleet) Hot(ctx context.Context) (HotBoards, error) {
-	if n, err := f.rdb.HLen(ctx, f.key).Result(); err != nil || n > maxReports {
-		if err == nil {
-			err = fmt.Errorf("%d sidecars, want at most %d: check that nothing else uses the key", n, maxReports)
-		}
-		return HotBoards{}, f.failed(fmt.Errorf("count the reports in %s: %w", f.key, err))
-	}
-	reports, err := f.rdb.HGetAll(ctx, f.key).Result()
+	reports, foreign, err := f.read(ctx)
 	if err != nil {
-		return HotBoards{}, f.failed(fmt.Errorf("read the reports in %s: %w", f.key, err))
+		return HotBoards{}, &CallError{"redis", AfterPause, err} // soon again: sidecars end their reports when there is no verdict for some time
 	}
 	hot, ended := f.add(time.Now(), reports)
+	hot.Ignored += foreign
 	if len(ended) == 0 {
 		return hot, nil
 	}
@@ -85,8 +84,52 @@ func (f *Fleet) Hot(ctx context.Context) (HotBoards, error) {
 	return hot, nil
 }
 
-// failed has the next call come soon: it costs little, and sidecars end their reports when there is no verdict for some time.
-func (f *Fleet) failed(err error) error { return &CallError{"redis", AfterPause, err} }
+// readScript returns the reports: names and values in turn. It deletes what can be none, and has its name, cut, and its length in the
+// place of the value. If there are too many it returns how many, or bytes.
+var readScript = redis.NewScript(`
+local count, reports, left = redis.call('HLEN', KEYS[1]), {}, tonumber(ARGV[2])
+if count > tonumber(ARGV[1]) then
+  return { count }
+end
+for _, id in ipairs(redis.call('HKEYS', KEYS[1])) do
+  local length, value = redis.call('HSTRLEN', KEYS[1], id)
+  left = left - #id - length
+  if #id > tonumber(ARGV[3]) or length > tonumber(ARGV[4]) then
+    redis.call('HDEL', KEYS[1], id)
+    left, id, value = left + #id + length, string.sub(id, 1, 100), length
+  elseif left < 0 then
+    return { -1 }
+  end
+  table.insert(reports, id)
+  table.insert(reports, value or redis.call('HGET', KEYS[1], id))
+end
+return reports`)
+
+// read returns the reports, by sidecar, and how many other values were there, which it has deleted.
+func (f *Fleet) read(ctx context.Context) (reports map[string]string, foreign int, err error) {
+	all, err := readScript.Run(ctx, f.rdb, []string{f.key}, maxReports, maxReportBytes, maxReporter, wire.MaxReadsLen).Slice()
+	switch {
+	case err != nil:
+		return nil, 0, fmt.Errorf("read the reports in %s: %w", f.key, err)
+	case len(all) == 1 && all[0] == int64(-1):
+		return nil, 0, fmt.Errorf("the reports in %s have more than %d bytes: check that nothing else uses the key", f.key, maxReportBytes)
+	case len(all) == 1:
+		return nil, 0, fmt.Errorf("reports of %v sidecars in %s, want at most %d: check that nothing else uses the key", all[0], f.key, maxReports)
+	}
+	reports = make(map[string]string, len(all)/2)
+	for i := 0; i+1 < len(all); i += 2 {
+		id, _ := all[i].(string)
+		if value, ok := all[i+1].(string); ok {
+			reports[id] = value
+			continue
+		}
+		foreign++
+		f.errLog.Do(func() {
+			f.log.Warn("what is no report of reads is deleted: check that nothing else uses the key", "key", f.key, "sidecar", clip(id), "bytes", all[i+1])
+		})
+	}
+	return reports, foreign, nil
+}
 
 // add adds up the reports, and returns the sidecars whose last one is too old.
 func (f *Fleet) add(now time.Time, reports map[string]string) (hot HotBoards, ended []string) {

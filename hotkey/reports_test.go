@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -279,4 +280,55 @@ func TestReportsAreAskedFor(t *testing.T) {
 			t.Errorf("%q is reported to a source that has gone", last)
 		}
 	})
+}
+
+// TestFleetLoadsNoForeignBytes: what is too long for a report, or for the name of a sidecar, is deleted and does not come here; nor
+// does more than a fleet can report.
+func TestFleetLoadsNoForeignBytes(t *testing.T) {
+	t.Parallel()
+	var came countedBytes
+	rdb, instance := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Dialer: came.dial}), testkit.Name(t)
+	t.Cleanup(func() { _ = rdb.Close() })
+	f := NewFleet(rdb, wire.DefaultNames(), instance, quiet(), nil)
+	long := strings.Repeat("x", 8<<20)
+	rdb.HSet(t.Context(), f.key, "foreign", long, long, "x", "pod", report(1, wire.BoardReads{Board: "b", Rate: 500}))
+	came.Store(0)
+	hot, err := f.Hot(t.Context())
+	if err != nil || len(hot.Boards) != 1 || hot.Ignored != 2 {
+		t.Errorf("%+v, %v, want one board and two reports that are ignored", hot, err)
+	}
+	if n := came.Load(); n > 1<<20 {
+		t.Errorf("%d bytes came from Redis", n)
+	}
+	if left := rdb.HLen(t.Context(), f.key).Val(); left != 1 {
+		t.Errorf("%d reports are left, want 1", left)
+	}
+	many := make(map[string]any)
+	for i := range maxReportBytes/wire.MaxReadsLen + 1 {
+		many[fmt.Sprint(i)] = long[:wire.MaxReadsLen]
+	}
+	rdb.HSet(t.Context(), f.key, many)
+	if _, err := f.Hot(t.Context()); err == nil || !strings.Contains(err.Error(), "bytes") {
+		t.Errorf("error %v", err)
+	}
+	rdb.Del(t.Context(), f.key)
+}
+
+// countedBytes counts what connections read.
+type countedBytes struct{ atomic.Int64 }
+
+func (n *countedBytes) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	return countedConn{c, n}, err
+}
+
+type countedConn struct {
+	net.Conn
+	n *countedBytes
+}
+
+func (c countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }

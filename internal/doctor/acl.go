@@ -63,7 +63,7 @@ func (r Redis) needs(role string) []permission {
 			lease := r.Names.KeeperKey("doctor")
 			list = append(list, none("SET", states, "x", "XX"), none("SET", written, "x", "XX"), read("TIME"), read("EVALSHA", noScript, 1, states), read("GET", lease), none("SET", lease, "x", "XX"), read("EVALSHA", noScript, 1, lease), none("EVAL", "return 0", 1, lease),
 				read("PTTL", lease), none("PEXPIRE", lease, 1), none("DEL", lease),
-				read("HLEN", reads), read("HGETALL", reads), none("HDEL", reads, nobody), none("SET", hot, "x", "XX"))
+				read("EVALSHA", noScript, 1, reads), read("HLEN", reads), read("HKEYS", reads), read("HSTRLEN", reads, nobody), read("HGET", reads, nobody), none("HDEL", reads, nobody), none("SET", hot, "x", "XX"))
 		}
 		return list
 	case "write":
