@@ -36,8 +36,9 @@ type modelContent struct {
 	set      map[string]float64
 	// unaware are the boards of copies that do not know of changes by hand yet.
 	unaware []map[string]float64
-	text    string // of set
-	data    bool   // members have data: that which modelData tells
+	text    string    // of set
+	since   time.Time // it was made
+	data    bool      // members have data: that which modelData tells
 }
 
 // texts are members joined with their data, and their scores.
@@ -122,7 +123,7 @@ func newModelRedis(rng *rand.Rand) *modelRedis {
 
 // put makes next the board.
 func (r *modelRedis) put(next modelContent) {
-	next.text = modelText(next.texts(next.set))
+	next.text, next.since = modelText(next.texts(next.set)), time.Now()
 	at := modelMoment{next.state.Run, next.state.Seq}
 	if r.had[at] == nil {
 		r.had[at] = make(map[string]bool)
@@ -314,9 +315,13 @@ func (r *modelRedis) failOver(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n = min(n, len(r.past)-1)
+	lost := time.Now()
+	if n > 0 {
+		lost = r.past[len(r.past)-n].since
+	}
 	r.past = r.past[:len(r.past)-n]
 	r.now = r.past[len(r.past)-1]
-	r.far.note(r.now)
+	r.far.noteLoss(r.now, lost)
 	r.floor = min(r.floor, len(r.past)-1)
 	r.server++
 	r.newEra = r.durable && r.now.state.Run != 0

@@ -45,6 +45,17 @@ func (s *sources) current() time.Time {
 	return s.reached()
 }
 
+// surelyOf returns of which time a reading is by this machine's clock, or later: zero if that is unknown.
+func (s *sources) surelyOf(t *reading) time.Time {
+	if !s.isReplica() {
+		return t.requested
+	}
+	if t.current.IsZero() {
+		return t.current
+	}
+	return t.current.Add(-clockSkew)
+}
+
 // late returns by how much a state of Redis is behind the board, nil if it is not. Updates that wait don't count.
 func (r *replica) late(t rankcache.State) *lateError {
 	r.mu.Lock()

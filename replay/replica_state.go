@@ -245,8 +245,8 @@ func (r *replica) learn(t reading, epoch int) bool {
 		r.learnRunLocked(t)
 		r.relaxFileLocked()
 	}
-	if t.Run != 0 && t.Run == r.in.run && !r.sources.isReplica() {
-		r.in.counts.foreign.Add(uint64(r.in.reorder.DropLost(t.Run, t.Seq, t.requested)))
+	if t.Run != 0 && t.Run == r.in.run {
+		r.in.counts.foreign.Add(uint64(r.in.reorder.DropLost(t.Run, t.Seq, r.sources.surelyOf(&t))))
 	}
 	first := r.sources.learn(t)
 	r.checkFileLocked(t)

@@ -32,7 +32,7 @@ go build -o .cache/withservers ./internal/testkit/cmd/withservers
 [ $# = 0 ] || exec .cache/withservers go test -race -timeout "$timeout" "$@"
 
 # What the race detector makes meaningless (it empties sync.Pools) or far too slow runs without it.
-unraced='TestModel|TestHitRatio|TestMemoryStaysWithinBudget'
+unraced='TestModel|TestModelRegion|TestHitRatio|TestMemoryStaysWithinBudget'
 [ -z "$full" ] || unraced+='|TestTiesEqualOracle|TestRebuildInFullSize|TestLostBoardInFullSize|TestEveryPlantedDifferenceIsFound'
 # In full size these take all of the machine, so that nothing runs beside them.
 alone='TestFaults|TestDurable|TestRolling|TestRollingSwitch|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled'
