@@ -97,6 +97,13 @@ func (f *fileState) set(s *Saved) {
 	f.loaded, f.resume = s, s
 }
 
+// place has the log be resumed at a file without entries.
+func (f *fileState) place(s *Saved) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.resume = s
+}
+
 // discard forgets the entries.
 func (f *fileState) discard() {
 	f.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,18 +29,30 @@ func TestResumeOffset(t *testing.T) {
 	fresh := feedOf(&fakeBoard{})
 	for name, c := range map[string]struct {
 		boards []*feed
-		want   int64
+		parts  int
+		want   []int64
+		lack   int
 	}{
-		"one file":            {[]*feed{fromFile(t, "id", 5)}, 5},
-		"the earlier of two":  {[]*feed{fromFile(t, "id", 6), fromFile(t, "id", 5)}, 5},
-		"another topic":       {[]*feed{fromFile(t, "other", 5)}, fromLow},
-		"several partitions":  {[]*feed{fromFile(t, "id", 5, 7)}, fromLow},
-		"one of two has none": {[]*feed{fromFile(t, "id", 5), fresh}, fromLow},
+		"one file":                     {[]*feed{fromFile(t, "id", 5)}, 1, []int64{5}, 0},
+		"the earlier of two":           {[]*feed{fromFile(t, "id", 6), fromFile(t, "id", 5)}, 1, []int64{5}, 0},
+		"another topic":                {[]*feed{fromFile(t, "other", 5)}, 1, nil, 1},
+		"other partitions":             {[]*feed{fromFile(t, "id", 5, 7)}, 1, nil, 1},
+		"one of two has none":          {[]*feed{fromFile(t, "id", 5), fresh}, 1, nil, 2},
+		"shared":                       {[]*feed{sharing(fromFile(t, "id", 5, 9)), sharing(fromFile(t, "id", 6, 7))}, 2, []int64{5, 7}, 0},
+		"shared, one of three":         {[]*feed{sharing(feedOf(&fakeBoard{})), sharing(fromFile(t, "id", 5, 9)), sharing(fromFile(t, "id", 5))}, 2, []int64{5, 9}, 2},
+		"shared, partitions are added": {[]*feed{sharing(fromFile(t, "id", 5))}, 2, nil, 1},
 	} {
-		if got := resumeOffset(topicInfo{"update_cache_b", "id", 1}, c.boards); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+		r := newReading(topicInfo{"update_cache_b", "id", c.parts}, false, c.boards)
+		if r.resumeFrom(c.boards); !slices.Equal(r.resumeAt, c.want) || len(r.lacking) != c.lack {
+			t.Errorf("%s: %v, want %v; %d boards lack a file, want %d", name, r.resumeAt, c.want, len(r.lacking), c.lack)
 		}
 	}
+}
+
+// sharing returns a feed whose topic has other boards' updates, too.
+func sharing(f *feed) *feed {
+	f.log.Shared, f.log.First = true, time.Now()
+	return f
 }
 
 func TestResume(t *testing.T) {
@@ -57,8 +70,8 @@ func TestResume(t *testing.T) {
 		topic := newTopic(topicInfo{"update_cache_b", "id", 1}, false)
 		p := topic.parts[0]
 		p.setOffsets(map[*partition]offsets{p: {10, 20}})
-		topic.resumeAt = c.at
-		if ok := topic.resume(); ok != c.ok || p.from != c.from || p.next.Load() != c.from || p.reached != c.from {
+		topic.resumeAt = []int64{c.at}
+		if ok := topic.resume(); ok != c.ok || topic.resumed != c.ok || p.from != c.from || p.next.Load() != c.from || p.reached != c.from {
 			t.Errorf("%s: %v, from %d, next %d", name, ok, p.from, p.next.Load())
 		}
 	}

@@ -152,12 +152,14 @@ func (r *modelReader) start(t *topic) {
 	for _, p := range t.parts {
 		found[p] = offsets{r.log.parts[p.number].low, r.log.parts[p.number].end}
 		p.setOffsets(found)
-		if t.shared { // a time tells an offset as well as clocks agree
+	}
+	if t.resumeAt != nil {
+		t.resume()
+	}
+	for _, p := range t.parts {
+		if t.shared && len(t.lacking) > 0 { // a time tells an offset as well as clocks agree
 			p.start(p.low + r.log.rng.Int64N(p.high-p.low+1))
 		}
-	}
-	if t.resumeAt != fromLow {
-		t.resume()
 	}
 	r.topic, r.next, r.ended = t, nil, nil
 	for _, p := range t.parts {

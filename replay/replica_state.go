@@ -320,8 +320,12 @@ func (r *replica) load(epoch int, at rankcache.State, pieces [][]rankcache.Entry
 var errFileSum = errors.New("its members don't add up")
 
 // restore fills the board from a file. All updates up to its seq count as seen;
-// those that follow come from the log.
+// those that follow come from the log. One of a board without any change is a place in the log alone.
 func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) error {
+	if s.Total == string(TotalSeq) && s.Seq == 0 && len(entries) == 0 {
+		r.file.place(&s)
+		return nil
+	}
 	if s.Total != string(TotalSeq) || s.Seq == 0 {
 		return fmt.Errorf("its total is %d of kind %q, want seqs", s.Seq, s.Total)
 	}

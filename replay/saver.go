@@ -103,7 +103,7 @@ func (s *saver) forget(boards []*feed) {
 // next start only.
 func (s *saver) save(ctx context.Context, f *feed, now time.Time) {
 	saved, pieces, ok := image(ctx, f.replica)
-	if !ok {
+	if !ok || saved.Seq == 0 && (saved.Members > 0 || !f.log.Shared) { // without any change it is a place in a log that others fill
 		return
 	}
 	last := s.last[f]
@@ -163,5 +163,5 @@ func awaitContiguous(ctx context.Context, r *replica) (highest uint64, ok bool) 
 		}
 		sleep(ctx, savePause)
 	}
-	return highest, highest > 0 && p.OrderIDs == 0
+	return highest, p.OrderIDs == 0
 }

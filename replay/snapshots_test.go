@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"rankcache"
 	"rankcache/internal/objects"
 	"rankcache/internal/testkit"
 	"rankcache/replay"
 	"rankcache/replay/files"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -20,13 +22,13 @@ type fleet struct {
 	dir string
 }
 
-func (e *env) newFleet() *fleet { return e.fleetIn(e.t.TempDir()) }
+func (e *env) newFleet() *fleet { return e.fleetIn(e.t.TempDir(), e.names.Topic) }
 
-func (e *env) fleetIn(dir string) *fleet {
+func (e *env) fleetIn(dir string, topic func(rankcache.BoardID) string) *fleet {
 	e.t.Helper()
 	o, err := objects.Open("file://" + dir)
 	e.check(err)
-	s, err := files.NewShared(o, e.names.Topic, nil)
+	s, err := files.NewShared(o, topic, nil)
 	e.check(err)
 	return &fleet{s, dir}
 }
@@ -34,9 +36,11 @@ func (e *env) fleetIn(dir string) *fleet {
 func (f *fleet) path(b *board) string { return filepath.Join(f.dir, b.topic(), string(b.id)+".board") }
 
 // keep runs a keeper until it has saved the boards.
-func (f *fleet) keep(e *env, boards ...*board) {
+func (f *fleet) keep(e *env, boards ...*board) { f.keepWith(e, nil, boards...) }
+
+func (f *fleet) keepWith(e *env, opts []option, boards ...*board) {
 	e.t.Helper()
-	s := e.start(ids(boards...), func(s *setup) { s.Files = f })
+	s := e.start(ids(boards...), append(opts, func(s *setup) { s.Files = f })...)
 	for _, b := range boards {
 		s.waitOpen(b.id)
 		s.waitCurrent(b.id)
@@ -82,6 +86,45 @@ func TestManyStartFromSnapshots(t *testing.T) {
 		s.wantCounter(20, "rankcache_replay_records_total")
 		s.wantCounter(0, "rankcache_replay_snapshots_total")
 	}
+}
+
+// A topic that boards share is read from the lowest place where a board's snapshot ends, or from where the updates of a board
+// without one begin, if that is earlier.
+func TestSharedTopicFromSnapshots(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, testkit.Kafka(t))
+	topic, now := testkit.Name(t), time.Now()
+	testkit.CreateTopic(t, e.kafka, topic, 2, nil)
+	f := e.fleetIn(t.TempDir(), func(rankcache.BoardID) string { return topic })
+	busy, quiet, young, unborn := e.newBoard(0, nil), e.newBoard(0, nil), e.newBoard(0, nil), e.newBoard(0, nil)
+	busy.produceTo(topic, now.Add(-2*time.Minute), busy.gifts(50, 20)...)
+	quiet.produceTo(topic, now.Add(-2*time.Minute), quiet.gifts(30, 20)...)
+	shared := func(s *setup) {
+		s.Log = func(id rankcache.BoardID) rooms.Log {
+			log := rooms.Log{Topic: topic, Shared: true, First: now.Add(-3 * time.Minute)}
+			if id == young.id {
+				log.First = now.Add(-time.Minute)
+			}
+			return log
+		}
+	}
+	f.keepWith(e, []option{shared}, busy, quiet, unborn)
+	busy.produceTo(topic, now, busy.gifts(5, 20)...)
+	wantRead := func(records float64, boards ...*board) {
+		t.Helper()
+		s := e.start(ids(boards...), shared, sharing(f))
+		for _, b := range boards {
+			s.waitOpen(b.id)
+		}
+		s.wantCounter(records, "rankcache_replay_records_total")
+		s.wantCounter(0, "rankcache_replay_snapshots_total")
+		s.stop()
+	}
+	wantRead(5, busy, quiet, unborn)
+	young.produceTo(topic, now, young.gifts(7, 3)...)
+	wantRead(12, busy, quiet, young)
+	e.check(os.Remove(filepath.Join(f.dir, topic, string(quiet.id)+".board")))
+	wantRead(92, busy, quiet)
 }
 
 // The newer of a sidecar's file and the snapshot is taken, and the other one if that is damaged.

@@ -18,15 +18,13 @@ type topic struct {
 	reset bool
 	// parts are one partition for boards with seqs, unless the topic is shared.
 	parts []*partition
-	// readFor are the boards that it was begun for. resumeAt is where its partition may begin,
-	// because their files have the records before it; fromLow for the beginning. resumed is
-	// set if it does.
-	readFor  []*feed
-	resumeAt int64
-	resumed  bool
-	// since, if it is not zero, is before the first update of each board that the reading
-	// was begun for: reading begins there. shared tells that others have updates in it too.
-	since  time.Time
+	// readFor are the boards that it was begun for. resumeAt is where its partitions may begin,
+	// because files have the records before of all of them but lacking; nil for the beginning. resumed is
+	// set if they do, and no board is lacking.
+	readFor, lacking []*feed
+	resumeAt         []int64
+	resumed          bool
+	// shared tells that others have updates in it too.
 	shared bool
 	// gone is set by the topic watcher when Kafka no longer has the topic.
 	gone atomic.Bool
@@ -63,21 +61,15 @@ type partition struct {
 }
 
 // newReading returns a reading of a topic for boards, whose offsets are still to be set.
-// Only a shared topic is not read from its beginning: it has other boards' updates there.
 func newReading(info topicInfo, reset bool, boards []*feed) *topic {
 	t := newTopic(info, reset)
-	t.readFor, t.shared = boards, boards[0].log.Shared
-	for _, f := range boards {
-		if first := f.log.First; t.shared && (t.since.IsZero() || first.Before(t.since)) {
-			t.since = first
-		}
-	}
+	t.readFor, t.lacking, t.shared = boards, boards, boards[0].log.Shared
 	return t
 }
 
 // newTopic returns a reading whose offsets are still to be set.
 func newTopic(info topicInfo, reset bool) *topic {
-	t := &topic{name: info.name, id: info.id, reset: reset, resumeAt: fromLow}
+	t := &topic{name: info.name, id: info.id, reset: reset}
 	for n := range info.partitions {
 		t.parts = append(t.parts, &partition{topic: t, number: int32(n)})
 	}
@@ -168,35 +160,56 @@ func (t *topic) readTo(end *logEnd) bool {
 	return !slices.ContainsFunc(t.parts, func(p *partition) bool { return p.next.Load() < end.high[p.number] })
 }
 
-// fromLow stands for a topic that is read from its first offset.
-const fromLow = -1
-
-// resumeOffset returns where reading resumes if all boards of the topic have files of it,
-// else fromLow. The offset of a file counts although Redis has proved its entries void: what
-// Redis has lost is before it in the log, and must not be read again.
-func resumeOffset(info topicInfo, boards []*feed) int64 {
-	var first *Saved
-	for _, f := range boards {
-		s := f.file.resumePoint()
-		if s == nil || s.TopicID != info.id || len(s.Offsets) != 1 {
-			return fromLow
-		}
-		if first == nil || s.Offsets[0] < first.Offsets[0] {
-			first = s
+// since returns a time before the first update of each board that no file has the beginning of: zero if reading begins with the
+// log, or where files end. Only a shared topic is not read from its beginning: it has other boards' updates there.
+func (t *topic) since() (since time.Time) {
+	for _, f := range t.lacking {
+		if first := f.log.First; t.shared && (since.IsZero() || first.Before(since)) {
+			since = first
 		}
 	}
-	return first.Offsets[0]
+	return since
+}
+
+// resumeFrom has reading resume where the boards' files end, at the lowest place of each partition. A board without a file
+// of the topic then has it begin at its own first update, if that is earlier; where it shares no topic, that is the beginning.
+// The offsets of a file count although Redis has proved its entries void: what Redis has lost is before them in the log, and must not be
+// read again.
+func (t *topic) resumeFrom(boards []*feed) {
+	var at []int64
+	var lacking []*feed
+	for _, f := range boards {
+		s := f.file.resumePoint()
+		if s == nil || s.TopicID != t.id || len(s.Offsets) != len(t.parts) {
+			lacking = append(lacking, f)
+			continue
+		}
+		if at == nil {
+			at = slices.Clone(s.Offsets)
+		}
+		for i := range at {
+			at[i] = min(at[i], s.Offsets[i])
+		}
+	}
+	reads := func(f *feed) bool { return !t.shared || f.log.First.IsZero() } // from the log's beginning
+	if at != nil && !slices.ContainsFunc(lacking, reads) {
+		t.resumeAt, t.lacking = at, lacking
+	}
 }
 
 // resume makes reading begin at resumeAt. It returns false if the log was truncated
 // after that, or ends before: then it is read from its beginning, and the gate sees
 // what is missing.
 func (t *topic) resume() bool {
-	p, at := t.parts[0], t.resumeAt
-	if at < p.low || at > p.high {
-		return false
+	for i, p := range t.parts {
+		if at := t.resumeAt[i]; at < p.low || at > p.high {
+			t.resumeAt, t.lacking = nil, t.readFor
+			return false
+		}
 	}
-	p.start(at)
-	t.resumed = true
+	for i, p := range t.parts {
+		p.start(t.resumeAt[i])
+	}
+	t.resumed = len(t.lacking) == 0
 	return true
 }

@@ -158,8 +158,8 @@ func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) 
 		w.refuse(t, info, boards, todo)
 	case t == nil:
 		t = newReading(info, false, boards)
-		if w.cfg.TotalSource == TotalSeq && !t.shared { // where all boards begin, no file saves much
-			t.resumeAt = resumeOffset(info, boards)
+		if w.cfg.TotalSource == TotalSeq {
+			t.resumeFrom(boards)
 		}
 		todo.start = append(todo.start, t)
 	case t.id != info.id || t.rewound.Load():
@@ -244,26 +244,28 @@ func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) err
 	found, err := w.client.offsets(ctx, parts)
 	unknown := func(p *partition) bool { return !p.setOffsets(found) }
 	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool { return slices.ContainsFunc(t.parts, unknown) })
-	err = errors.Join(err, w.skipOlder(ctx, todo))
 	for _, t := range todo.start {
-		if t.resumeAt != fromLow && !t.resume() {
+		if t.resumeAt != nil && !t.resume() {
 			w.metrics.voidFiles.WithLabelValues(kindLog).Inc()
 			w.log.Warn("log lacks the records after the saved boards: it is read from its beginning", "topic", t.name)
 		}
 	}
-	return err
+	return errors.Join(err, w.skipOlder(ctx, todo))
 }
 
-// skipOlder has shared topics read from where their boards' updates begin, and drops those
+// skipOlder has shared topics read from where the updates begin of boards without files, and drops those
 // for which Kafka has no answer.
 func (w *topicWatcher) skipOlder(ctx context.Context, todo *reassignment) (err error) {
 	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool {
-		if t.since.IsZero() {
+		since := t.since()
+		if since.IsZero() {
 			return false
 		}
-		found, failed := w.client.listOffsets(ctx, t.parts, kafka.Since(t.since))
+		found, failed := w.client.listOffsets(ctx, t.parts, kafka.Since(since))
 		for p, from := range found {
-			p.start(from)
+			if t.resumeAt == nil || from < p.from {
+				p.start(from)
+			}
 		}
 		err = errors.Join(err, failed)
 		return failed != nil
@@ -284,7 +286,7 @@ func (w *topicWatcher) reassign(ctx context.Context, todo *reassignment) error {
 			boards = t.readFor // any other may have updates before
 		}
 		w.known[t.name] = readTopic{t, boards}
-		w.log.Info("topic is read", "topic", t.name, "partitions", len(t.parts), "records", t.size(), "again", t.reset, "resumed", t.resumed)
+		w.log.Info("topic is read", "topic", t.name, "partitions", len(t.parts), "records", t.size(), "again", t.reset, "resumed", t.resumeAt != nil)
 	}
 	var sum int64
 	for _, known := range w.known {
