@@ -205,7 +205,7 @@ func (t *term) final(ctx context.Context, m *move) {
 	}
 	m.pause = min(max(2*m.pause, finalEvery), maxFinalPause)
 	m.next = now.Add(m.pause)
-	if err := t.finish(ctx, m.board); err != nil {
+	if err := t.finish(ctx, m.class, m.board); err != nil {
 		m.err = fmt.Errorf("its final: %w", err)
 		return
 	}

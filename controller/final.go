@@ -22,7 +22,8 @@ var extendScript = redis.NewScript(wire.Script(extendSource))
 // Finalizer makes the finals of boards whose class has a ledger.
 type Finalizer interface {
 	// Final makes the final of a closed board, or finds the one that is there, and returns
-	// its record on the topic of finals. After an error it is called again.
+	// its record on the topic of finals, nil if another call has it: shards have one final together. After an error it is called
+	// again.
 	Final(ctx context.Context, board rankcache.BoardID) (record []byte, err error)
 }
 
@@ -32,12 +33,12 @@ func (l leading) wantsFinal(c *rooms.Class) bool {
 }
 
 // finish makes the final of a closed board and publishes it.
-func (l leading) finish(ctx context.Context, b rankcache.BoardID) error {
+func (l leading) finish(ctx context.Context, c *rooms.Class, b rankcache.BoardID) error {
 	ctx, cancel := context.WithTimeout(ctx, finalTimeout)
 	defer cancel()
 	record, err := l.opts.Finalizer.Final(ctx, b)
-	if err == nil {
-		err = l.kafka.publish(ctx, l.opts.Names.Finals, b, record)
+	if err == nil && record != nil {
+		err = l.kafka.publish(ctx, l.opts.Names.Finals, c.WholeOf(b), record)
 	}
 	return err
 }

@@ -23,7 +23,6 @@ func (c *Class) split(shards int) (err error) {
 		key, what string
 	}{
 		{c.Ties != TiesMember, "ties: " + string(c.Ties), "shards count their changes apart, so none tells which of two members was first"},
-		{c.Ledger, "ledger: true", "nothing makes one final of several shards"},
 		{c.Rolls(), "rolling", "boards that are sums are not split"},
 		{c.Trim > 0, "trim", "each shard would keep as many"},
 		{c.Guard.Members > 0, "guard: members", "each shard would take as many"},

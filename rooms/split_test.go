@@ -74,7 +74,6 @@ func TestSplitIsRefused(t *testing.T) {
 		"shards: 65":                        "from 2 to 64",
 		"shards: two":                       "from 2 to 64",
 		"shards: 4, ties: first":            "shards: don't go with ties: first",
-		"shards: 4, ledger: true":           "shards: don't go with ledger: true",
 		"shards: 4, ops: [incr], trim: 10":  "shards: don't go with trim",
 		"shards: 4, guard: {members: 5}":    "shards: don't go with guard: members",
 		"shards: 4, ids: {act: 1, rank: 2}": "shards: don't go with ids",

@@ -127,12 +127,12 @@ type questions struct {
 func (r *Reader) readSplit(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
 	tiers := r.tiers()
 	n := tiers.Shards(q.Board)
-	if err := checkSplit(q, n); err != nil {
-		a.Fail(err)
+	board := r.splits.board(q.Board, n)
+	if board.answer(q, a, tiers, r.splits.every) || r.readFinal(ctx, q, a, tiers) {
 		return
 	}
-	board := r.splits.board(q.Board, n)
-	if board.answer(q, a, tiers, r.splits.every) {
+	if err := checkSplit(q, n); err != nil {
+		a.Fail(err)
 		return
 	}
 	s, ok := r.splits.rooms.Get().(*splitRead)
@@ -149,6 +149,23 @@ func (r *Reader) readSplit(ctx context.Context, q *rankcache.Query, a *rankcache
 	if err := s.read(ctx, a); err != nil {
 		a.Fail(err)
 	}
+}
+
+// readFinal answers from the board's final, which is of all shards, once Redis does not have these any more. It returns false
+// for other boards, and where the ledger has none.
+func (r *Reader) readFinal(ctx context.Context, q *rankcache.Query, a *rankcache.Answer, tiers *rooms.Tiers) bool {
+	if r.flights.origins.ledger.Reader == nil || q.CopiesOnly || q.Mode == rankcache.Dense {
+		return false
+	}
+	if gone, _ := tiers.Ended(q.Board, time.Now()); gone == nil {
+		return false
+	}
+	ask := *q
+	if ask.Mode == rankcache.Approx {
+		ask.Mode = rankcache.Ordinal
+	}
+	r.flights.read(ctx, &ask, a)
+	return !errors.Is(a.Err, ErrGone)
 }
 
 // checkSplit returns an error for what shards can't answer together.

@@ -189,7 +189,11 @@ func (e *ending) nameBoards(superHot bool) {
 		kind = ", mode: super-hot, lead: 0s, dims: {zone: [" + strings.Join(zones, ", ") + "]}"
 		host = "rooms: [{uid: host, mode: super-hot, boards: [" + strings.Join(boards, ", ") + "]}]\n"
 	}
-	text := fmt.Sprintf("%sclasses: [{name: gift, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: %v, ties: %s%s}]", host, e.name+":{zone}:{period}", e.ledger, ties, kind)
+	split := ""
+	if e.ledger {
+		split = fmt.Sprintf(", {name: wide, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: true, shards: 4}", e.name+"-wide:{period}")
+	}
+	text := fmt.Sprintf("%sclasses: [{name: gift, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: %v, ties: %s%s}%s]", host, e.name+":{zone}:{period}", e.ledger, ties, kind, split)
 	must(e.t, os.WriteFile(e.rooms+".new", []byte(text), 0o644))
 	must(e.t, os.Rename(e.rooms+".new", e.rooms))
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/apitest"
 	"rankcache/sidecar"
@@ -37,6 +39,17 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 		}
 		boards[u.Board] = true
 	}
+	wholes := map[rankcache.BoardID]int{} // members of split boards
+	for i := range 12 {
+		status, answer := e.post(fmt.Sprintf(`{"order":"w%d","class":"wide","member":"w%02d","op":"incr","delta":5,"at":%d}`, i, i, time.Now().UnixMilli()))
+		var u struct{ Board rankcache.BoardID }
+		if err := json.Unmarshal([]byte(answer), &u); status != http.StatusOK || err != nil {
+			t.Fatalf("%d %s, %v", status, answer, err)
+		}
+		whole, _, _ := class.CutShard(u.Board)
+		boards[u.Board] = true
+		wholes[whole]++
+	}
 	names, members, tag := wire.DefaultNames(), 0, ""
 	for b := range boards {
 		e.eventually("boards are not final", func() int {
@@ -45,7 +58,8 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 			return int(wire.LifeFinal) - int(m.Life)
 		})
 	}
-	for _, r := range testkit.Records(t, e.kafka, e.name+"-finals", len(boards)) {
+	maps.DeleteFunc(boards, func(b rankcache.BoardID, _ bool) bool { _, _, shard := class.CutShard(b); return shard })
+	for _, r := range testkit.Records(t, e.kafka, e.name+"-finals", len(boards)+len(wholes)) {
 		var f struct {
 			Board   rankcache.BoardID
 			Tag     string
@@ -54,6 +68,13 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 			Top     []struct{ Score, Raw float64 }
 		}
 		must(t, json.Unmarshal(r.Value, &f))
+		if n, split := wholes[f.Board]; split { // once for all shards
+			if f.Members != n || len(f.Top) != n || f.Top[0].Score != 5 {
+				t.Errorf("%s: want %d members", r.Value, n)
+			}
+			delete(wholes, f.Board)
+			continue
+		}
 		at, err := url.Parse(f.File)
 		must(t, err)
 		if _, err := os.Stat(at.Path); err != nil || !boards[f.Board] || f.Top[0].Score != 1 || f.Top[0].Raw <= 1 {
@@ -75,8 +96,8 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 	}
 	rows := 0
 	must(t, testkit.SQL(t, database).QueryRowContext(t.Context(), "SELECT count(*) FROM rank_final").Scan(&rows))
-	if members != 3 || rows != 3 {
-		t.Errorf("%d members in records, %d rows, want 3", members, rows)
+	if members != 3 || rows != 15 {
+		t.Errorf("%d members in records, %d rows, want 3 and 15", members, rows)
 	}
 	for _, table := range []string{"rank_final", "rank_score", "rank_log"} {
 		must(t, testkit.SQL(t, database).QueryRowContext(t.Context(), "SELECT count(*) FROM "+table+" WHERE score = 1 AND raw > 1 AND raw < 2").Scan(&rows))

@@ -27,6 +27,7 @@ func TestFinalsOnTheDataPort(t *testing.T) {
 	name := strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(testkit.Name(t)))
 	h := newFixture(t)
 	h.writeRooms(t, "classes:\n- {name: paid, board: \""+name+":{zone}:{period}\", period: day, ledger: true, score: integer, ids: {act: 7, rank: 3}}\n"+
+		"- {name: wide, board: \""+name+"-wide:{period}\", period: day, ledger: true, shards: 16}\n"+
 		"- {name: plain, board: \""+name+"-plain:{period}\", period: day}\n")
 	database := testkit.Database(t, "postgres")
 	store, err := ledger.Open(database, nil)
@@ -40,6 +41,9 @@ func TestFinalsOnTheDataPort(t *testing.T) {
 			State: rankcache.State{Run: 1, Seq: 9, Sum: 3, HasSum: true}, Members: 3, Form: rankcache.ScoreInteger, Top: []rankcache.Entry{{Member: "m1", Score: 20}, {Member: "m2", Score: 10}}}}
 		must(t, store.SaveFinal(t.Context(), f))
 	}
+	wide := &ledger.Final{MadeAt: 1, Final: wire.Final{Board: rankcache.BoardID(name + "-wide:20200101"), Class: "wide", Dims: map[string]string{}, Tag: "20200101",
+		State: rankcache.State{Run: 1, Seq: 9, Sum: 3, HasSum: true}, Members: 3, Top: []rankcache.Entry{{Member: "m2", Score: 10}, {Member: "m1", Score: 10}}}}
+	must(t, store.SaveFinal(t.Context(), wide))
 	l := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--serve-reads", "--database", database, "--topic-ledger", name, "--ledger-group", name}, h.common...)...)
 	testkit.CreateTopic(t, testkit.Kafka(t), name, 1, nil)
 	s := h.serve(t, "--ledger-url", l.URL("http", ""), "--rpc", "127.0.0.1:0", "--resp", "127.0.0.1:0")
@@ -73,6 +77,14 @@ func TestFinalsOnTheDataPort(t *testing.T) {
 		{"/v1/classes/paid/top?zone=8&at=previous", 200, `"entries":[]`},
 		{"/v1/classes/paid/top?zone=7&at=20991231", 200, `"source":"redis"`},
 		{"/v1/classes/paid/top?zone=7&at=20201350", 400, `"argument":"at"`},
+		{"/v1/classes/wide/top?limit=2&at=20200101", 200, `"source":"final","seq":9,"total":3`},
+		{"/v1/classes/wide/top?limit=2&at=20200101", 200, `"entries":[{"rank":1,"member":"m2","score":10},{"rank":2,"member":"m1","score":10}]`},
+		{"/v1/classes/wide/top?limit=1&at=20200101&me=m1", 200, `"rank":2,"member":"m1","score":10`},
+		{"/v1/classes/wide/members/m1?at=20200101", 200, `"rank":2`},
+		{"/v1/classes/wide/members/m3?at=20200101", 404, `"code":"not_kept"`},
+		{"/v1/classes/wide/top?at=20200102", 404, `"code":"unknown_period"`},
+		{"/v1/classes/wide/top?at=previous", 200, `"entries":[]`},
+		{"/v1/boards/" + name + "-wide:20200101/top?limit=2", 200, `"source":"final"`},
 		{"/v1/classes/plain/top?at=20200101", 404, `"code":"unknown_period"`},
 		{"/v1/boards/" + name + "-plain:20200101/top", 200, `"source":"redis"`},
 		{"/v1/classes/paid/top?zone=7", 200, `"source":"redis"`},

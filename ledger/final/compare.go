@@ -34,17 +34,17 @@ func (d *Differs) Error() string {
 	return fmt.Sprintf("Redis and the ledger differ in %d members of board %s (%d and %d members, state %s): all in %s", d.Members, d.Board, d.Redis, d.Ledger, d.State, d.File)
 }
 
-// read returns all members that Redis has of a closed board, by their bytes, and the state
-// of which they are. The error wraps [ErrBehind] if the ledger has another state.
-func (f *Finalizer) read(ctx context.Context, b rankcache.BoardID) (rows []rankcache.Entry, state rankcache.State, err error) {
+// read returns all members that Redis has of a closed board, by their bytes, and its stamp. The error wraps [ErrBehind] if the
+// ledger has another state.
+func (f *Finalizer) read(ctx context.Context, b rankcache.BoardID) (rows []rankcache.Entry, stamp rankcache.Stamp, err error) {
 	before, after, err := f.opts.Origin.Scan(ctx, b, func(batch []rankcache.Entry) error { rows = append(rows, batch...); return nil })
-	switch {
-	case err != nil:
-		return nil, state, err
-	case before.State != after.State || !after.HasSum:
-		return nil, state, fmt.Errorf("board %s was changed while it was read, or has no checksum: its state was %v and is %v", b, before.State, after.State)
+	if err != nil {
+		return nil, after, err
 	}
-	return ledger.ByMember(rows), after.State, f.level(ctx, b, after.State)
+	if before.State != after.State || !after.HasSum && (after.Run != 0 || len(rows) > 0) {
+		return nil, after, fmt.Errorf("board %s was changed while it was read, or has no checksum: its state was %v and is %v", b, before.State, after.State)
+	}
+	return ledger.ByMember(rows), after, f.level(ctx, b, after.State)
 }
 
 // compare returns a [*Differs] unless the members of Redis, and those of the ledger, add up

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/metric"
 	"rankcache/ledger"
 	"rankcache/rooms"
@@ -26,6 +27,8 @@ var ErrBehind = errors.New("the ledger is not level with Redis")
 // Origin reads boards from Redis.
 type Origin interface {
 	Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
+	// Meta returns the board's meta, and whether it has one.
+	Meta(ctx context.Context, b rankcache.BoardID) (meta wire.Meta, found bool, err error)
 }
 
 // Files keeps files for good.
@@ -83,16 +86,31 @@ func (f *Finalizer) level(ctx context.Context, b rankcache.BoardID, want rankcac
 }
 
 // Final makes the final of a closed board, or finds the one that is there, and returns its
-// record on the topic of finals. The error wraps [ErrBehind], or is a [*Differs] if Redis
-// and the ledger disagree.
+// record on the topic of finals. The shards of a split board have one final, of the whole board, which is made when all
+// are closed; the record is returned for the first of them that there is, and nil for the others.
+// The error wraps [ErrBehind], or is a [*Differs] if Redis and the ledger disagree.
 func (f *Finalizer) Final(ctx context.Context, b rankcache.BoardID) (record []byte, err error) {
-	made, err := f.opts.Store.FinalOf(ctx, b, 0, f.opts.Top)
+	board, kind, ok := f.opts.Rooms().Board(b)
+	whole := b
+	if ok {
+		whole = board.Whole()
+	}
+	made, err := f.opts.Store.FinalOf(ctx, whole, 0, f.opts.Top)
 	if err == nil && made == nil {
-		made, err = f.make(ctx, b)
+		if ok {
+			made, err = f.make(ctx, whole, board, kind)
+		} else {
+			err = fmt.Errorf("board %s is of no class of the rooms file", b)
+		}
 		f.attempts.WithLabelValues(result(err)).Inc()
 	}
 	if err != nil {
 		return nil, err
+	}
+	if whole != b {
+		if first, err := f.isFirst(ctx, whole, b); !first {
+			return nil, err
+		}
 	}
 	return wire.EncodeFinal(&made.Final)
 }
@@ -110,36 +128,28 @@ func result(err error) string {
 	return "failed"
 }
 
-func (f *Finalizer) make(ctx context.Context, b rankcache.BoardID) (*ledger.Final, error) {
-	board, class, ok := f.opts.Rooms().Board(b)
-	if !ok {
-		return nil, fmt.Errorf("board %s is of no class of the rooms file", b)
-	}
-	rows, state, err := f.read(ctx, b)
+func (f *Finalizer) make(ctx context.Context, b rankcache.BoardID, board class.Board, kind *rooms.Class) (*ledger.Final, error) {
+	made := &ledger.Final{MadeAt: time.Now().UnixMilli()}
+	made.Final = wire.Final{Board: b, Class: kind.Name(), Dims: board.Dims, Tag: board.Period.Tag, Start: board.Period.Start.UnixMilli(), End: board.Period.End.UnixMilli(), Form: kind.Form}
+	rows, err := f.proved(ctx, made, kind.Shards())
 	if err != nil {
 		return nil, err
 	}
-	made := &ledger.Final{MadeAt: time.Now().UnixMilli()}
-	made.Final = wire.Final{Board: b, Class: class.Name(), Dims: board.Dims, Tag: board.Period.Tag, Start: board.Period.Start.UnixMilli(), End: board.Period.End.UnixMilli(),
-		State: state, Members: len(rows), Form: class.Form}
-	if err := f.compare(ctx, made, rows); err != nil {
-		return nil, err
-	}
 	sortByRank(rows)
-	if made.Top = rows[:min(len(rows), f.opts.Top)]; class.FinalAll {
+	if made.Top = rows[:min(len(rows), f.opts.Top)]; kind.FinalAll {
 		made.Rows = rows
 	}
 	data, err := encode(&made.Final, rows)
 	if err != nil {
 		return nil, err
 	}
-	if made.File, err = f.opts.Files.Put(ctx, fileName(&made.Final, "-"+state.String()+".parquet"), data); err != nil {
+	if made.File, err = f.opts.Files.Put(ctx, fileName(&made.Final, "-"+made.State.String()+".parquet"), data); err != nil {
 		return nil, err
 	}
 	if err := f.opts.Store.SaveFinal(ctx, made); err != nil {
 		return nil, err
 	}
-	f.opts.Log.Info("final made", "board", b, "members", made.Members, "state", state, "file", made.File)
+	f.opts.Log.Info("final made", "board", b, "members", made.Members, "state", made.State, "file", made.File)
 	return made, nil
 }
 

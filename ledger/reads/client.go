@@ -51,6 +51,11 @@ func (c *Client) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 		}
 		return
 	}
+	if len(qs) > MaxBoards { // the shards of a split board
+		c.Read(ctx, qs[:MaxBoards], as[:MaxBoards])
+		c.Read(ctx, qs[MaxBoards:], as[MaxBoards:])
+		return
+	}
 	reads := make([]Read, len(qs))
 	for i := range qs {
 		reads[i] = readOf(&qs[i])

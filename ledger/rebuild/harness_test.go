@@ -72,6 +72,7 @@ const classes = `classes:
 - {name: trim, board: "NAME-trim:{zone}", period: none, ledger: true, trim: 8, ops: [incr]}
 - {name: groups, board: "NAME-groups:{zone}", period: none, ledger: true, ops: [incr], feeds: [{class: guilds, by: guild}]}
 - {name: guilds, board: "NAME-guilds:{zone}", period: none, ledger: true, ops: [incr]}
+- {name: split, board: "NAME-split:{zone}", period: none, ledger: true, shards: 2, ops: [incr]}
 - {name: free-ledger, board: "NAME-free-ledger:{zone}", period: none, ledger: true, ops: [incr]}
 - {name: free, board: "NAME-free:{zone}", period: none, durable: true, ops: [incr]}
 `

@@ -32,12 +32,27 @@ func (m *Mender) known(ctx context.Context, d damaged) (boards []ledger.Known, e
 			return boards, err
 		}
 		for _, k := range page {
-			if !k.Final && lives(file, k.Board, k.At) && m.isOn(ctx, d, k.Board) {
+			if k.Final || !lives(file, k.Board, k.At) || !m.isOn(ctx, d, k.Board) {
+				continue
+			}
+			if final, err := m.ofFinal(ctx, file, k.Board); err != nil {
+				return nil, err
+			} else if !final {
 				boards = append(boards, k)
 			}
 		}
 		after = page[len(page)-1].Board
 	}
+}
+
+// ofFinal reports whether a board is a shard of one that has a final.
+func (m *Mender) ofFinal(ctx context.Context, file *rooms.File, b rankcache.BoardID) (bool, error) {
+	board, _, of := file.Board(b)
+	if !of || board.Whole() == b {
+		return false, nil
+	}
+	final, err := m.opts.Store.FinalOf(ctx, board.Whole(), 0, 0)
+	return final != nil, err
 }
 
 // isLost reports whether Redis lacks changes of a board that the ledger has.

@@ -146,6 +146,9 @@ func (w *mending) wantedBoard(ctx context.Context, b rankcache.BoardID) error {
 	}
 	defer w.free(b)
 	k, err := w.opts.Store.KnownBoard(ctx, b)
+	if err == nil && !k.Final {
+		k.Final, err = w.ofFinal(ctx, w.opts.File(), b)
+	}
 	if err != nil {
 		return err
 	}

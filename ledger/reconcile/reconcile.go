@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/ledger"
 	"rankcache/wire"
 )
@@ -84,6 +85,7 @@ type comparison struct {
 	from, to int64
 	now      time.Time
 	boards   map[ledger.BoardClass][]rankcache.BoardID // that may have orders of a class
+	shards   map[rankcache.BoardID][]rankcache.BoardID // of boards that are split
 	orders   []uint64                                  // hashes of all that the books have
 	batch    []*Row
 }
@@ -93,6 +95,7 @@ func (c *comparison) run(ctx context.Context) (err error) {
 	if c.boards, err = c.r.Store.Active(ctx, c.from-around); err != nil {
 		return fmt.Errorf("boards of the ledger: %w", err)
 	}
+	c.findShards()
 	if err := c.r.Books.Each(ctx, c.from-around, c.to+around, func(row *Row) error { return c.book(ctx, row) }); err != nil {
 		return err
 	}
@@ -104,6 +107,26 @@ func (c *comparison) run(ctx context.Context) (err error) {
 		return fmt.Errorf("changes of the ledger: %w", err)
 	}
 	return nil
+}
+
+// findShards finds the boards that may be shards of the ones that the books name.
+func (c *comparison) findShards() {
+	c.shards = make(map[rankcache.BoardID][]rankcache.BoardID)
+	for _, boards := range c.boards {
+		for _, b := range boards {
+			if whole, _, ok := class.CutShard(b); ok {
+				c.shards[whole] = append(c.shards[whole], b)
+			}
+		}
+	}
+}
+
+// boardsOf returns the boards on which the ledger may have a row's order.
+func (c *comparison) boardsOf(row *Row) []rankcache.BoardID {
+	if row.Board == "" {
+		return c.boards[row.class()]
+	}
+	return append([]rankcache.BoardID{row.Board}, c.shards[row.Board]...)
 }
 
 // book takes one row of the books.
@@ -128,13 +151,14 @@ func (c *comparison) book(ctx context.Context, row *Row) error {
 func (c *comparison) add(d Difference) { c.report.add(c.r.Most, d) }
 
 // orderHash names an order of a board, or of the boards of a class.
-func orderHash(board rankcache.BoardID, class ledger.BoardClass, member, order string) uint64 {
+func orderHash(board rankcache.BoardID, of ledger.BoardClass, member, order string) uint64 {
 	var room [256]byte
 	if board != "" {
-		class = ledger.BoardClass{}
+		of = ledger.BoardClass{}
+		board, _, _ = class.CutShard(board) // the books name the whole board
 	}
 	key := room[:0]
-	for _, part := range []string{string(board), class.Name, class.Dims, member, order} {
+	for _, part := range []string{string(board), of.Name, of.Dims, member, order} {
 		key = append(append(key, part...), 0)
 	}
 	return xxhash.Sum64(key)
@@ -175,10 +199,7 @@ func (c *comparison) lookUp(ctx context.Context) error {
 
 // keys returns where the ledger would have a row.
 func (c *comparison) keys(row *Row) []ledger.OrderKey {
-	if row.Board != "" {
-		return []ledger.OrderKey{{Board: row.Board, Member: row.Member, Order: row.Order}}
-	}
-	boards := c.boards[row.class()]
+	boards := c.boardsOf(row)
 	keys := make([]ledger.OrderKey, len(boards))
 	for i, b := range boards {
 		keys[i] = ledger.OrderKey{Board: b, Member: row.Member, Order: row.Order}
@@ -251,23 +272,22 @@ func (c *comparison) post(ctx context.Context, missing []*Row, isAside []bool) e
 func (c *comparison) metas(ctx context.Context, rows []*Row) (map[rankcache.BoardID]wire.Meta, error) {
 	var boards []rankcache.BoardID
 	for _, row := range rows {
-		if row.Board != "" {
-			boards = append(boards, row.Board)
-		} else {
-			boards = append(boards, c.boards[row.class()]...)
-		}
+		boards = append(boards, c.boardsOf(row)...)
 	}
 	slices.Sort(boards)
 	return c.r.Metas(ctx, slices.Compact(boards))
 }
 
 // meta returns the state of the row's board; of a class only the shortest order life, as the
-// writers choose the board by the time.
+// writers choose the board by the time, and of shards also how far the life of any is.
 func (c *comparison) meta(row *Row, metas map[rankcache.BoardID]wire.Meta) (meta wire.Meta) {
-	if row.Board != "" {
+	if row.Board != "" && len(c.shards[row.Board]) == 0 {
 		return metas[row.Board]
 	}
-	for _, b := range c.boards[row.class()] {
+	for _, b := range c.boardsOf(row) {
+		if row.Board != "" {
+			meta.Life = max(meta.Life, metas[b].Life)
+		}
 		if life := metas[b].OrderLife; life > 0 && (meta.OrderLife == 0 || life < meta.OrderLife) {
 			meta.OrderLife = life
 		}
@@ -302,11 +322,7 @@ func (c *comparison) why(row *Row, meta wire.Meta, isAside bool) string {
 // changedSince returns [Changed] if the order would be applied behind changes of its member
 // that it does not commute with, else "".
 func (c *comparison) changedSince(ctx context.Context, row *Row) (why string, err error) {
-	boards := c.boards[row.class()]
-	if row.Board != "" {
-		boards = []rankcache.BoardID{row.Board}
-	}
-	ops, err := c.r.Store.OpsSince(ctx, boards, row.Member, row.At)
+	ops, err := c.r.Store.OpsSince(ctx, c.boardsOf(row), row.Member, row.At)
 	if err != nil {
 		return "", fmt.Errorf("later changes of %s: %w", row.Member, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/testkit"
 	"rankcache/ledger"
 	"rankcache/wire"
@@ -35,6 +36,15 @@ type scene struct {
 	kind   string // of the books' database
 	seq    uint64
 	offset int64
+	shards int // of the board; 0: it is not split
+}
+
+// on returns the board that has a member in the ledger.
+func (s *scene) on(member string) rankcache.BoardID {
+	if s.shards == 0 {
+		return board
+	}
+	return class.ShardID(board, class.ShardOf(member, s.shards))
 }
 
 // entry is one order on its way to both sides.
@@ -93,7 +103,7 @@ func states(_ context.Context, boards []rankcache.BoardID) (map[rankcache.BoardI
 	return metas, nil
 }
 
-const board, class, dims = "gift:7:20261122", "gift", `{"zone":"7"}`
+const board, className, dims = "gift:7:20261122", "gift", `{"zone":"7"}`
 
 // entries makes n orders of the ten minutes before now.
 func entries(n int) (all []entry) {
@@ -117,7 +127,7 @@ func (s *scene) write(all ...entry) {
 		for i, e := range all[:n] {
 			b, c, d := "'"+board+"'", "NULL", "NULL"
 			if e.class {
-				b, c, d = "NULL", "'"+class+"'", "'"+dims+"'"
+				b, c, d = "NULL", "'"+className+"'", "'"+dims+"'"
 			}
 			fmt.Fprintf(&text, "%s('%s', %s, %s, %s, '%s', '%s', %v, %d)", [2]string{"", ", "}[min(i, 1)], e.order, b, c, d, e.member, e.op, e.number, e.at)
 		}
@@ -134,8 +144,8 @@ func (s *scene) apply(all ...entry) {
 		for n < min(len(all), 1000) {
 			e := all[n]
 			s.seq++
-			u := &wire.LedgerUpdate{Class: class, Dims: map[string]string{"zone": "7"}, Tag: "20261122",
-				Update: wire.Update{Board: board, Member: e.member, Op: e.op, Run: 1, Seq: s.seq, OrderID: e.order, At: e.at, Delta: e.number, Score: e.number, Form: e.form}}
+			u := &wire.LedgerUpdate{Class: className, Dims: map[string]string{"zone": "7"}, Tag: "20261122",
+				Update: wire.Update{Board: s.on(e.member), Member: e.member, Op: e.op, Run: 1, Seq: s.seq, OrderID: e.order, At: e.at, Delta: e.number, Score: e.number, Form: e.form}}
 			if !b.Add(u, 0, s.offset, s.offset+int64(n)) {
 				s.seq--
 				break

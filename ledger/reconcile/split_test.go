@@ -1,0 +1,38 @@
+package reconcile
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+// TestBooksNameTheWholeBoard: orders of a split board, which the ledger has on its shards, are found by the id of the whole board
+// and by class; a missing one is posted for the whole board, and an extra one is found on its shard.
+func TestBooksNameTheWholeBoard(t *testing.T) {
+	s := newScene(t, testkit.SQLKinds[0])
+	s.shards = 4
+	at := now.Add(-5 * time.Minute).UnixMilli()
+	for i := range 40 {
+		e := entry{order: fmt.Sprint("o", i), class: i%2 == 0, member: fmt.Sprint("m", i), op: wire.OpIncr, number: 1, at: at}
+		if i != 7 {
+			s.apply(e)
+		}
+		if i != 9 {
+			s.write(e)
+		}
+	}
+	var posted []*wire.LedgerUpdate
+	r := s.compare(s.reconciler(&posted))
+	wantCounts(t, r, map[string]int{Missing: 1, Extra: 1})
+	if len(posted) != 1 || posted[0].Board != board || posted[0].OrderID != "o7" {
+		t.Errorf("%+v", posted)
+	}
+	for _, d := range r.Differences {
+		if d.Kind == Extra && (d.Order != "o9" || d.Board != s.on("m9")) {
+			t.Errorf("%+v", d)
+		}
+	}
+}
