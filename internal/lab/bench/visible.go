@@ -1,0 +1,317 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankcache"
+	"rankcache/internal/cli"
+)
+
+// visibleBench is one run of rankcache-lab bench visible.
+type visibleBench struct {
+	openBench
+	commands int // a second
+	batch    int // of a post
+	report   *visibleReport
+	writer   string // address of its posts
+
+	mu      sync.Mutex
+	posts   []visiblePost
+	refused error
+}
+
+// visiblePost is one post, and the seq of the board after its last command.
+type visiblePost struct {
+	sent, answered time.Time
+	seq            uint64
+}
+
+// seenPage is when a page had been received, and its seq.
+type seenPage struct {
+	at  time.Time
+	seq uint64
+}
+
+// visibleReport is the stable JSON of bench visible. Times are from the sending of a post.
+type visibleReport struct {
+	Kafka      string  `json:"kafka"`
+	Cores      string  `json:"cores"`
+	Members    int     `json:"members"`
+	Commands   float64 `json:"commands_per_s"` // applied
+	Posts      int     `json:"posts"`
+	P50        float64 `json:"p50_ms"` // until a page of the sidecar has all of the post
+	P99        float64 `json:"p99_ms"`
+	Max        float64 `json:"max_ms"`
+	AnswerP50  float64 `json:"answer_p50_ms"` // until the writer's answer
+	AnswerP99  float64 `json:"answer_p99_ms"`
+	PagesEvery float64 `json:"page_every_ms"` // by which a time may be too long
+}
+
+const (
+	visibleInHand = 64                   // posts at the same time; the rate falls when all wait
+	visiblePoll   = time.Millisecond     // pages are read so often
+	visibleWithin = 20 * time.Second     // the last post is in a page
+	visibleWarm   = 2 * time.Second      // at full rate, not measured
+	visibleWait   = 5 * time.Millisecond // between looks whether the writer is there
+)
+
+func newBenchVisibleCommand() *cobra.Command {
+	b := &visibleBench{}
+	cmd := &cobra.Command{
+		Use:   "visible",
+		Short: "Measure how long a posted command takes until a sidecar's page shows it",
+		Long: `Start a writer and a sidecar with a super-hot board, post increments to the writer at a steady
+rate, and read the board's page from the sidecar each millisecond. A post is visible when a page has been received whose seq is
+that of the post's last command or a later one; the time is from when it was sent. The sidecar has the last core, the
+others have the rest. Needs Linux, and redis-server and h2load in PATH.`,
+		Example: "  rankcache-lab bench visible\n  rankcache-lab bench visible --commands 1000 --batch 1 -o json",
+		Args:    cli.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
+	flags.IntVar(&b.members, "members", 57_000, "members of the board")
+	flags.IntVar(&b.commands, "commands", 5_000, "commands a second")
+	flags.IntVar(&b.batch, "batch", 10, "commands of a post, at most 100")
+	flags.BoolVar(&b.apart, "apart", true, "give the sidecar a core of its own, where there are two")
+	flags.DurationVar(&b.window, "window", 10*time.Second, "time over which it is measured")
+	output := cli.OutputFlag(flags, "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		b.progress = cmd.ErrOrStderr()
+		if err := b.run(cmd.Context()); err != nil {
+			return err
+		}
+		return cli.PrintAs(cmd.OutOrStdout(), *output, b.report, b.report.print)
+	}
+	return cmd
+}
+
+func (b *visibleBench) run(ctx context.Context) error {
+	if b.batch < 1 || b.batch > writeBatch || b.commands < b.batch {
+		return cli.Usagef("want --batch of 1 to %d, and no fewer --commands", writeBatch)
+	}
+	b.rate, b.do = 1, b.measureVisible
+	b.report = &visibleReport{Members: b.members, PagesEvery: visiblePoll.Seconds() * 1000}
+	done, err := b.openBench.run(ctx)
+	if done != nil {
+		b.report.Kafka, b.report.Cores = done.Kafka, done.Cores
+	}
+	return err
+}
+
+func (b *visibleBench) measureVisible(ctx context.Context, _ int) error {
+	if err := errors.Join(b.writeRooms(otherBoard, largeBoard), b.awaitOpen(ctx, 0, otherBoard, largeBoard)); err != nil {
+		return err
+	}
+	writer, err := b.startWriter(ctx)
+	if err != nil {
+		return err
+	}
+	defer writer.Wait()
+	defer writer.Process.Signal(os.Interrupt)
+	if err := b.awaitWriter(ctx); err != nil {
+		return err
+	}
+	stop, pages := make(chan struct{}), make(chan []seenPage, 1)
+	var failed error
+	go func() {
+		var seen []seenPage
+		seen, failed = b.readPages(ctx, stop)
+		pages <- seen
+	}()
+	begin := time.Now()
+	b.post(ctx, visibleWarm+b.window)
+	took := time.Since(begin)
+	close(stop)
+	seen := <-pages
+	if err := errors.Join(b.refused, failed); err != nil {
+		return err
+	}
+	return b.finish(begin.Add(visibleWarm), took, seen)
+}
+
+// startWriter runs this program again as the deployed one.
+func (b *visibleBench) startWriter(ctx context.Context) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	port, err := loopbackPort()
+	if err != nil {
+		return nil, err
+	}
+	b.writer = fmt.Sprintf("127.0.0.1:%d", port)
+	cmd := exec.CommandContext(ctx, self, "bench", "rankcache", "write", "--scores", b.writer, "--health", "127.0.0.1:0", "--rooms", b.roomsFile(),
+		"--redis", "redis://"+b.redis.Options().Addr, "--kafka", b.kafka, "--command-partitions", "1", "--drain", "0s", "--log-level", "warn")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the writer: %w", err)
+	}
+	return cmd, nil
+}
+
+// awaitWriter posts until a post is applied.
+func (b *visibleBench) awaitWriter(ctx context.Context) (err error) {
+	for until := time.Now().Add(visibleWithin); time.Now().Before(until); {
+		if _, err = b.postOne(ctx, 0); err == nil {
+			return nil
+		}
+		if ended := sleep(ctx, visibleWait); ended != nil {
+			return ended
+		}
+	}
+	return fmt.Errorf("the writer applies nothing: %w", err)
+}
+
+// post posts at the rate until the time is over, and returns when all are answered.
+func (b *visibleBench) post(ctx context.Context, during time.Duration) {
+	inHand, every := make(chan struct{}, visibleInHand), time.Second*time.Duration(b.batch)/time.Duration(b.commands)
+	begin := time.Now()
+	for i := 1; time.Since(begin) < during && sleep(ctx, time.Until(begin.Add(time.Duration(i)*every))) == nil; i++ {
+		inHand <- struct{}{}
+		go func() {
+			defer func() { <-inHand }()
+			post, err := b.postOne(ctx, i)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.posts = append(b.posts, post); err != nil {
+				b.refused = err
+			}
+		}()
+	}
+	for range cap(inHand) {
+		inHand <- struct{}{}
+	}
+}
+
+// postOne posts the i-th batch.
+func (b *visibleBench) postOne(ctx context.Context, i int) (p visiblePost, err error) {
+	body := []byte(`{"commands":[`)
+	for c := range b.batch {
+		if c > 0 {
+			body = append(body, ',')
+		}
+		body = fmt.Appendf(body, `{"order":"visible-%d-%d","board":%q,"member":%q,"op":"incr","delta":1}`, i, c, largeBoard, benchMember(rand.IntN(b.members)))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.writer+"/v1/scores:batch", bytes.NewReader(append(body, "]}"...)))
+	if err != nil {
+		return p, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	p.sent = time.Now()
+	answer, err := visiblePosts.Do(req)
+	if err != nil {
+		return p, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	p.answered = time.Now()
+	var results struct {
+		Results []struct{ Result struct{ Seq uint64 } }
+	}
+	if err := errors.Join(err, json.Unmarshal(text, &results)); err != nil || len(results.Results) != b.batch {
+		return p, fmt.Errorf("the writer answers %d %.300q: %w", answer.StatusCode, text, err)
+	}
+	for _, r := range results.Results {
+		if r.Result.Seq == 0 {
+			return p, fmt.Errorf("a command was not applied: %.300s", text)
+		}
+		p.seq = max(p.seq, r.Result.Seq)
+	}
+	return p, nil
+}
+
+var visiblePosts = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: visibleInHand}}
+
+// readPages reads pages again and again, until it is stopped and one has all posts.
+func (b *visibleBench) readPages(ctx context.Context, stop <-chan struct{}) (seen []seenPage, err error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, b.data.Network, b.data.Addr)
+	}}}
+	defer client.CloseIdleConnections()
+	until, last := time.Time{}, uint64(0)
+	for {
+		resp, err := client.Get("http://localhost" + topOf(largeBoard).Paths[0])
+		if err != nil {
+			return seen, err
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		state, stateErr := rankcache.ParseState(resp.Header.Get("Rankcache-State"))
+		if err := errors.Join(err, stateErr); err != nil {
+			return seen, fmt.Errorf("a page: %w", err)
+		}
+		if len(seen) == 0 || seen[len(seen)-1].seq < state.Seq {
+			seen = append(seen, seenPage{time.Now(), state.Seq})
+		}
+		select {
+		case <-stop:
+			if until.IsZero() {
+				until, last = time.Now().Add(visibleWithin), b.lastSeq()
+			}
+			if state.Seq >= last {
+				return seen, nil
+			}
+			if time.Now().After(until) {
+				return seen, fmt.Errorf("the sidecar has seq %d of %d after %v", state.Seq, last, visibleWithin)
+			}
+		default:
+		}
+		if err := sleep(ctx, visiblePoll); err != nil {
+			return seen, err
+		}
+	}
+}
+
+func (b *visibleBench) lastSeq() (last uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.posts {
+		last = max(last, p.seq)
+	}
+	return last
+}
+
+// finish sets the figures of the posts that were sent from then on. All of them are in a page.
+func (b *visibleBench) finish(from time.Time, took time.Duration, seen []seenPage) error {
+	var shown, answered []float64
+	for _, p := range b.posts {
+		if p.sent.Before(from) {
+			continue
+		}
+		page := seen[sort.Search(len(seen), func(i int) bool { return seen[i].seq >= p.seq })]
+		shown = append(shown, page.at.Sub(p.sent).Seconds()*1000)
+		answered = append(answered, p.answered.Sub(p.sent).Seconds()*1000)
+	}
+	if len(shown) == 0 {
+		return errors.New("no post was measured: give a longer --window")
+	}
+	sort.Float64s(shown)
+	sort.Float64s(answered)
+	n := len(shown)
+	r := b.report
+	r.Commands, r.Posts = float64(len(b.posts)*b.batch)/took.Seconds(), n
+	r.P50, r.P99, r.Max = shown[n/2], shown[n*99/100], shown[n-1]
+	r.AnswerP50, r.AnswerP99 = answered[n/2], answered[n*99/100]
+	return nil
+}
+
+func (r *visibleReport) print(to io.Writer) error {
+	_, err := fmt.Fprintf(to, "broker: %s; %s\n%d members, %.0f commands/s, %d posts\nfrom the post to a page that has it: p50 %.1f ms, p99 %.1f ms, max %.1f ms\nto the writer's answer: p50 %.1f ms, p99 %.1f ms\n",
+		r.Kafka, r.Cores, r.Members, r.Commands, r.Posts, r.P50, r.P99, r.Max, r.AnswerP50, r.AnswerP99)
+	return err
+}
