@@ -76,7 +76,7 @@ func (f *modelFar) replicate(now time.Time) {
 		f.at++
 		f.failOver(&f.journal[f.at])
 	}
-	if beat := f.reached.Truncate(modelBeat); !f.silent && beat.After(f.told) && !beat.Before(f.failed) {
+	if beat := f.reached.Truncate(modelBeat); !f.silent && beat.After(f.told) && beat.After(f.failed) {
 		f.told = beat
 	}
 }
