@@ -1,8 +1,10 @@
 package writer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
@@ -69,6 +72,31 @@ func TestHideAndRestore(t *testing.T) {
 	equal(t, "board", h.scores(t), map[string]float64{"a": 8, "b": 3})
 	h.checkSum(t)
 	equal(t, "meta", h.meta(t).HasHidden, true)
+}
+
+// The hash of hidden members is deleted by hand: who was hidden on the board alone is not known any more, which is told at the next
+// change; whom all boards of the class hide is hidden again.
+func TestHiddenMembersAreDeleted(t *testing.T) {
+	t.Parallel()
+	day, boardOf := hiding(t)
+	h := boardOf("1")
+	var log bytes.Buffer
+	h.applier.log = slog.New(slog.NewTextHandler(&log, nil))
+	for _, m := range []string{"a", "b", "c"} {
+		h.do1(t, h.opCommand("incr", "o-"+m, m, "delta", 5))
+	}
+	h.moved(t, "hide", "a")
+	day.hideAll(t, "hide", "b")
+	equal(t, "board", h.scores(t), map[string]float64{"c": 5})
+	h.client.Del(t.Context(), h.opts.Names.CompanionKey(h.board, wire.Hidden))
+	h.do1(t, h.opCommand("incr", "o1", "a", "delta", 1))
+	h.do1(t, h.opCommand("incr", "o2", "b", "delta", 1))
+	equal(t, "board", h.scores(t), map[string]float64{"a": 1, "c": 5})
+	h.checkSum(t)
+	if n := strings.Count(log.String(), "hidden members were deleted"); n != 1 || !strings.Contains(log.String(), "board="+string(h.board)) {
+		t.Errorf("told %d times, want once: %s", n, log.String())
+	}
+	equal(t, "metric", testutil.ToFloat64(h.applier.metrics.hiddenLost), 1.0)
 }
 
 // A board hides members, and its class gets what such boards can't have: changes are refused, and the members stay hidden.

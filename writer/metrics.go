@@ -23,6 +23,7 @@ type metrics struct {
 	ties        prometheus.Counter
 	guards      *prometheus.CounterVec // by limit and action
 	trims       prometheus.Counter
+	hiddenLost  prometheus.Counter
 	otherKeys   *prometheus.CounterVec // by class
 	unfit       prometheus.Gauge
 	gains       *gains
@@ -49,6 +50,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		guards:      set.Counters("guard_total", "Commands beyond a guard of their class, by limit (changes, members, gain) and action: observe (applied), refuse.", "limit", "action"),
 		gains:       &gains{highest: set.Gauge("gain_highest", "Highest gain of one member on one board in the running clock hour, by increments that this writer applied; boards of classes with a guard.")},
 		trims:       set.Counter("trims_total", "Members that were driven out of boards that keep only their best."),
+		hiddenLost:  set.Counter("hidden_lost_total", "Boards whose hash of hidden members was found deleted: but for those that are hidden in all the class, they are not hidden any more."),
 		otherKeys:   set.Counters("other_keys_total", "Records of durable classes whose sequence matters that have another key than it needs, by class: they are applied, in a sequence of chance.", "class"),
 		unfit:       set.Gauge("durable_refused", "Durable classes whose posts are refused, as the command topic does not keep what they need."),
 		fullest:     &fullest{gauge: set.Gauge("orders_fullest", "Order ids in the fullest hash that was seen in the last ten minutes: one command a second is sampled. More than 100,000: raise --order-buckets.")},

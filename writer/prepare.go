@@ -78,6 +78,11 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		return a.adopt(ctx, b)
 	case '+':
 		return a.prepared(b, rest, time.Since(begin))
+	case 'h':
+		a.metrics.hiddenLost.Inc()
+		a.log.Error("hidden members were deleted: those that a command names are on the board again; hide anew whom the log names as hidden there (member hidden)",
+			"board", b, "key", a.names.CompanionKey(b, wire.Hidden), "hidden_again", len(hidden)/2)
+		return a.prepare(ctx, b, r, run)
 	case 'i':
 		return &Refusal{"unreadable", fmt.Errorf("board %s: member %q has an infinite score, which no reader can be given: give it another (ZADD); nothing was changed", b, rest)}
 	case '!':

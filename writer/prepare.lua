@@ -15,7 +15,7 @@
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
 -- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
 -- apply.lua does, and "s"; "i" and a member with an infinite score, which has commands wait until it has another;
--- "!" and a reason if the board is not to be born.
+-- "!" and a reason if the board is not to be born; "h" if who is hidden was deleted: it is done, but to be called again.
 local call = redis.call
 local layout, sets = '>BBI8I8I8I8I8I8I8I8I4I2', { [0] = {}, {} }
 local n, others, hidden = tonumber(ARGV[7]), #KEYS - 1, KEYS[#KEYS]
@@ -84,17 +84,20 @@ for set = 0, 1 do
     end
   end
 end
-for i = 14, not meta and #ARGV or 0, 2 do -- nobody sees the board before
+local unhidden = meta and flags >= 128 and call('HEXISTS', hidden, '') == 0 -- somebody has deleted the hash
+for i = 14, (unhidden or not meta) and #ARGV or 0, 2 do -- of a new board: nobody sees it before
   if call('HSETNX', hidden, ARGV[i], ARGV[i + 1] .. ' ' .. (call('ZSCORE', KEYS[1], ARGV[i]) or '-')) == 1 then
-    call('HSET', hidden, '', '')
     card = card - call('ZREM', KEYS[1], ARGV[i])
-    members = card
+    if not meta then
+      call('HSET', hidden, '', '')
+      members = card
+    end
   end
 end
 if not meta and call('HEXISTS', hidden, '') == 1 then
   flags = flags + 128
 end
-if flags >= 128 and call('HEXISTS', hidden, '') == 0 then
+if unhidden then
   table.insert(missing, hidden)
 end
 for i = 3 + 2 * n, others do
@@ -164,7 +167,9 @@ for _, key in ipairs(all and KEYS or missing) do
     call('PERSIST', key)
   end
 end
-if flags % 32 >= 16 then
+if unhidden then
+  return 'h'
+elseif flags % 32 >= 16 then
   return 'w' .. string.format('%.0f', run)
 end
 return string.format('+%d %.0f %.0f', (adopt and (meta or card > 0)) and 1 or 0, members, fullest)
