@@ -147,12 +147,61 @@ func TestRecreatedTopic(t *testing.T) {
 	}
 }
 
+// A topic is deleted and made again while a fetch waits at the broker for more of it, and the board in Redis goes on: each answer is of
+// a state that Redis had, and the board comes to Redis's again; another one whose fetches wait as well is never closed.
+func TestTopicIsMadeAgainWhileAFetchWaits(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, testkit.Kafka(t))
+	e.still = false
+	b, other := e.newBoard(1, nil), e.newBoard(1, nil)
+	sums := make(map[uint64]uint64) // of Redis, by seq
+	give := func(n int) {
+		gifts := b.gifts(n, 20)
+		for i := range gifts {
+			sums[gifts[i].Seq] = gifts[i].Sum
+		}
+		b.produce(gifts...)
+	}
+	give(50)
+	other.produce(other.gifts(50, 20)...)
+	s := e.start(ids(b, other), func(s *setup) { s.Kafka = map[string]string{"fetch.wait.max.ms": "1000"} })
+	s.waitOpen(b.id)
+	s.waitOpen(other.id)
+	equal := func() error {
+		if board, ok := s.boards.Get(b.id); ok {
+			page, sum := rowsOf(board, 100), uint64(0)
+			for _, row := range page.Entries {
+				sum += wire.Hash(row.Member, row.Score)
+			}
+			if want, known := sums[page.Seq]; !known || sum&wire.SumMask != want {
+				t.Errorf("read a board at %v that adds up to %x, Redis to %x", page.State, sum&wire.SumMask, want)
+			}
+		}
+		return s.equal(b.id)
+	}
+	for _, n := range []int{5, 80} { // fewer records than before, and more: offsets alone would not tell
+		b.recreateTopic()
+		give(n)
+		testkit.Eventually(t, timeout, equal)
+	}
+	if slices.Contains(s.boards.noted(), "close "+string(other.id)) {
+		t.Errorf("the other board was closed: %q", s.boards.noted())
+	}
+	other.produce(other.gifts(5, 20)...)
+	s.waitOpen(other.id)
+}
+
 // recreate deletes the board in Redis and in Kafka, and creates another of its name.
 func (b *board) recreate() {
 	b.t.Helper()
 	b.check(b.redis.Del(context.Background(), b.names.BoardKey(b.id), b.names.MetaKey(b.id)).Err())
-	testkit.DeleteTopic(b.t, b.kafka, b.topic())
 	b.seq = 0
+	b.recreateTopic()
+}
+
+func (b *board) recreateTopic() {
+	b.t.Helper()
+	testkit.DeleteTopic(b.t, b.kafka, b.topic())
 	b.client = testkit.KafkaClient(b.t, b.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	testkit.Eventually(b.t, timeout, b.create) // the broker deletes in its own time
 }
