@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -317,6 +318,9 @@ func (w *modelEnv) look() {
 	}
 	current := b.CurrentAt() // before: what is published meanwhile may be current later
 	page := rankcache.One(context.Background(), b, rankcache.Query{Limit: 1000})
+	if errors.Is(page.Err, rankcache.ErrNotKept) {
+		return // it was emptied meanwhile: the sidecar asks Redis
+	}
 	set, sum := make(map[string]float64), uint64(0)
 	for _, e := range page.Entries {
 		text := rankcache.JoinData(e.Member, page.Data.Of(e.Member))
@@ -582,6 +586,9 @@ func (w *modelEnv) heal() {
 		}
 	}
 	w.run(modelWalk)
+	if w.far != nil { // until it is sure that Redis has lost what waits
+		w.run(clockSkew)
+	}
 	closed := w.side.boards.closed()
 	for range 20 {
 		w.change()
