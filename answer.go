@@ -10,6 +10,8 @@ type Answer struct {
 	Source Source
 	// CurrentAt is when the source was last known to equal Redis; zero: never.
 	CurrentAt time.Time
+	// Lags tells that the answer is of a replica of Redis, which may be further: it was Redis's own at CurrentAt or later.
+	Lags bool
 	// Form is how the scores are shown: those of entries and members are raw.
 	Form ScoreForm
 	// Incomplete tells that the board sums up several periods and does not have all of them yet.

@@ -67,6 +67,7 @@ type Query struct {
 	// Wait is how long the copy may take to become fresh enough; 0: not at all.
 	Wait time.Duration
 
+	Primary    bool // the answer is not to be of a replica of Redis
 	CopiesOnly bool // what no copy in this process has is not asked for: [ErrNotKept]
 	Uncounted  bool // the read does not make the board hot
 	RanksOnly  bool // a member without a rank needs no score

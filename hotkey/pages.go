@@ -158,23 +158,27 @@ func (r *refresher) fetch(ctx context.Context, batch []*page) {
 	}
 	histories := r.historiesBefore(ctx, batch, boards)
 	begin := time.Now()
-	tops, current, err := r.read(ctx, boards)
+	tops, current, err := r.read(ctx, batch)
 	r.keepLost(ctx, batch, tops, histories)
 	r.complete(batch, tops, current, begin)
 	r.logOutcome(ctx, err)
 }
 
-// read returns the head of each board, nil for those that could not be read, and when they are known to be current; and why not.
-func (r *refresher) read(ctx context.Context, boards []rankcache.BoardID) (tops []*rankcache.Top, current []time.Time, err error) {
-	qs, as := make([]rankcache.Query, len(boards)), make([]rankcache.Answer, len(boards))
-	for i, b := range boards {
-		qs[i] = rankcache.Query{Board: b, Limit: r.cfg.Entries}
+// read returns the head of each board, nil for those that could not be read, and when they are known to be current; and why not. A replica of
+// Redis that is behind a page is not asked for it: its bound is the state that it has.
+func (r *refresher) read(ctx context.Context, batch []*page) (tops []*rankcache.Top, current []time.Time, err error) {
+	qs, as := make([]rankcache.Query, len(batch)), make([]rankcache.Answer, len(batch))
+	for i, p := range batch {
+		qs[i] = rankcache.Query{Board: p.board, Limit: r.cfg.Entries}
+		if old := p.cached.Load(); old != nil {
+			qs[i].MinState = old.top.State
+		}
 	}
 	r.origin.Read(ctx, qs, as)
-	tops, current = make([]*rankcache.Top, len(boards)), make([]time.Time, len(boards))
+	tops, current = make([]*rankcache.Top, len(batch)), make([]time.Time, len(batch))
 	for i := range as {
 		if err = cmp.Or(err, as[i].Err); as[i].Err == nil {
-			tops[i], current[i] = rankcache.TopOf(boards[i], &as[i]), as[i].CurrentAt
+			tops[i], current[i] = rankcache.TopOf(batch[i].board, &as[i]), as[i].CurrentAt
 		}
 	}
 	return tops, current, err

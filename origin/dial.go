@@ -46,7 +46,8 @@ type Options struct {
 	URL string
 	// Mode is single (also ""), cluster, sentinel or instances.
 	Mode string
-	// Role is master (also ""), or replica, which is for mode single: the server may then be either.
+	// Role is master (also ""), replica, which is for mode single: the server may then be either, or read, which is for [Replicas] in modes
+	// single and sentinel: that uses replicas alone.
 	Role string
 	// NotePlace has each instance that has no place among the others yet note the one that it has by the addresses.
 	NotePlace bool
@@ -74,7 +75,11 @@ func Dial(opts Options) (redis.UniversalClient, error) {
 	if err := checkURL(opts.URL); err != nil {
 		return nil, err
 	}
-	if opts.Role != "" && opts.Role != RoleMaster && (opts.Role != RoleReplica || opts.Mode != "" && opts.Mode != ModeSingle) {
+	switch single := opts.Mode == "" || opts.Mode == ModeSingle; {
+	case opts.Role == "" || opts.Role == RoleMaster:
+	case single && (opts.Role == RoleReplica || opts.Role == RoleRead):
+	case opts.Mode == ModeSentinel && opts.Role == RoleRead:
+	default:
 		return nil, fmt.Errorf("redis role %q in mode %q: want %s, or %s in mode %s: what several servers have is not of one time", opts.Role, opts.Mode, RoleMaster, RoleReplica, ModeSingle)
 	}
 	if opts.Timeout == 0 {
@@ -109,7 +114,7 @@ func (opts Options) single() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
 	o.DialerRetries = dialAttempts
-	if o.OnConnect = rarely(onlyMaster); opts.Role == RoleReplica {
+	if o.OnConnect = rarely(onlyMaster); opts.Role == RoleReplica || opts.Role == RoleRead {
 		o.OnConnect = rarely(masterOrReplica)
 	}
 	o.CredentialsProvider = opts.Credentials
@@ -164,7 +169,9 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis sentinel url: replica_only, use_disconnected_replicas, route_by_latency and route_randomly %s", readFromReplicas)
 	}
 	setDefault(&o.DialerRetries, dialAttempts)
-	o.OnConnect = onlyMasterOrSentinel
+	if o.ReplicaOnly = opts.Role == RoleRead; !o.ReplicaOnly {
+		o.OnConnect = onlyMasterOrSentinel
+	}
 	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
@@ -172,7 +179,9 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 		return nil, err
 	}
 	client := redis.NewFailoverClient(o)
-	askAllSentinels(client, o)
+	if !o.ReplicaOnly {
+		askAllSentinels(client, o)
+	}
 	return client, nil
 }
 

@@ -58,8 +58,9 @@ func onlyMasterOrSentinel(ctx context.Context, conn *redis.Conn) error {
 	return judgeConn(role)
 }
 
-// RoleMaster and RoleReplica are what a Redis is to be: a replica is read in another region than the writers'.
-const RoleMaster, RoleReplica = "master", "replica"
+// RoleMaster and RoleReplica are what a Redis is to be: a replica is read in another region than the writers'. RoleRead is a replica that is
+// read beside its master ([Replicas]).
+const RoleMaster, RoleReplica, RoleRead = "master", "replica", "read"
 
 // masterOrReplica refuses a new connection to a Sentinel.
 func masterOrReplica(ctx context.Context, conn *redis.Conn) error {

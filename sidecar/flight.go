@@ -182,6 +182,9 @@ func keyOf(op string, qs []rankcache.Query) string {
 	key := append(make([]byte, 0, 64*len(qs)), op...)
 	for i := range qs {
 		q := &qs[i]
+		if q.Primary {
+			key = append(key, "\x00\x00primary"...)
+		}
 		if q.Ladder != nil {
 			key = fmt.Appendf(key, "\x00\x00%d\x00%d", q.Ladder.Run, q.Ladder.Seq)
 		}
@@ -231,10 +234,12 @@ func (f *flights) fresh(ctx context.Context, q *rankcache.Query) rankcache.Answe
 			}
 			return a
 		}
-		inTime := last || q.MaxAge == 0 || came.Sub(asOf(&a, f.lags)) <= q.MaxAge
+		inTime := last && !a.Lags || q.MaxAge == 0 || came.Sub(asOf(&a, f.lags)) <= q.MaxAge
 		switch {
 		case inTime && reached(q, a.State):
 			return a
+		case a.Lags: // of a flight for another query
+			ask[0].Primary = true
 		case last:
 			return rankcache.Answer{Err: missed(q, a.State)}
 		}

@@ -136,7 +136,7 @@ func tooOld(q *rankcache.Query, a *rankcache.Answer, at time.Time) error {
 
 // asOf returns of which time an answer of the origin is; zero: unknown. lags is that of [Config].OriginLags.
 func asOf(a *rankcache.Answer, lags bool) time.Time {
-	if lags {
+	if lags || a.Lags {
 		return a.CurrentAt
 	}
 	return a.At

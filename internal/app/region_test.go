@@ -87,9 +87,6 @@ var whatever = func(time.Duration) bool { return true }
 func TestRegion(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t)
-	top := func(id rankcache.BoardID, query string) string {
-		return "/v1/boards/" + string(id) + "/top?limit=50" + query
-	}
 	r.give(t, r.small, 5)
 	young := within(0, 10*time.Second)
 	r.await(r.sidecar, top(r.star, ""), 200, `"source":"local"`, young)

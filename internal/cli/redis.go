@@ -45,13 +45,34 @@ func (o *RedisOptions) RegisterRedis(flags *pflag.FlagSet) {
 
 // DialRedis returns a client that connects when it is first used.
 func (o *RedisOptions) DialRedis() (redis.UniversalClient, error) {
-	if u, err := url.Parse(o.redis.Get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
-		return nil, Usagef("--redis is not a URL of Redis: want redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
+	return o.dial("redis", o.redis, origin.Options{Mode: o.RedisMode, Role: o.RedisRole, NotePlace: o.NotePlace})
+}
+
+// DialRead returns a client of replicas that are read beside Redis: the URL of a flag is that of a replica, or of the Sentinels if it names a master.
+func (o *RedisOptions) DialRead(flag string, at *Secret) (redis.UniversalClient, error) {
+	to := origin.Options{Mode: origin.ModeSingle, Role: origin.RoleRead}
+	if u, err := url.Parse(at.Get()); err == nil && u.Query().Has("master_name") {
+		to.Mode = origin.ModeSentinel
 	}
-	client, err := origin.Dial(origin.Options{URL: o.redis.Get(), Mode: o.RedisMode, Timeout: o.RedisTimeout, Role: o.RedisRole, NotePlace: o.NotePlace,
-		Credentials: o.Credentials, CAFile: o.redisCA})
+	switch {
+	case o.RedisMode == origin.ModeCluster || o.RedisMode == origin.ModeInstances:
+		return nil, Usagef("--%s can't be used with --redis-mode %s: what tells a replica's age is on one master", flag, o.RedisMode)
+	case o.RedisRole == origin.RoleReplica:
+		return nil, Usagef("--%s can't be used with --redis-role replica: all is read from a replica there", flag)
+	}
+	return o.dial(flag, at, to)
+}
+
+// dial returns a client for the URL of a flag.
+func (o *RedisOptions) dial(flag string, at *Secret, to origin.Options) (redis.UniversalClient, error) {
+	if u, err := url.Parse(at.Get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
+		return nil, Usagef("--%s is not a URL of Redis: want redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock", flag)
+	}
+	to.URL, to.Timeout, to.CAFile = at.Get(), o.RedisTimeout, o.redisCA
+	to.Credentials = func() (user, password string) { return o.credentials(at) }
+	client, err := origin.Dial(to)
 	if err != nil {
-		return nil, Usagef("--redis: %w", err)
+		return nil, Usagef("--%s: %w", flag, err)
 	}
 	explainTLS(client)
 	return client, nil
@@ -79,8 +100,10 @@ func CheckRole(ctx context.Context, client redis.UniversalClient, log *slog.Logg
 }
 
 // Credentials returns the user and password of a new connection to Redis.
-func (o *RedisOptions) Credentials() (user, password string) {
-	if u, err := url.Parse(o.redis.Get()); err == nil {
+func (o *RedisOptions) Credentials() (user, password string) { return o.credentials(o.redis) }
+
+func (o *RedisOptions) credentials(at *Secret) (user, password string) {
+	if u, err := url.Parse(at.Get()); err == nil {
 		user = u.User.Username()
 		password, _ = u.User.Password()
 	}

@@ -28,6 +28,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 			"bypasses":      func() any { return append([]rooms.Bypass{}, s.Rooms.Bypasses()...) },
 			"memory":        func() any { return s.memoryStatus() },
 			"resp":          s.respStatus,
+			"redis_read":    s.replicaStatus,
 		}}
 	mux := adminapi.New(status, s.ready, metrics)
 	s.addOperator(status, mux)

@@ -18,7 +18,10 @@ func (o *Options) isReplica() bool { return o.RedisRole == origin.RoleReplica }
 
 // boardOrigin returns Redis as readers of boards see it.
 func (s *Sidecar) boardOrigin() rankcache.Reader {
-	if s.reached == nil {
+	switch {
+	case s.replicas != nil:
+		return s.replicas
+	case s.reached == nil:
 		return s.origin
 	}
 	return replicaOrigin{s.origin, s.reached.At, s.options.snapshots.maxAge}

@@ -22,6 +22,7 @@ type Options struct {
 	cli.Options
 	data, socket  string
 	admin, health string
+	redisRead     *cli.Secret // nil: there is no such flag
 	hosts         []string
 	adminToken    *cli.Secret
 	compatBoard   string
@@ -88,7 +89,8 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 	cli.Group(flags, "Stopping")
 	cli.ChoiceVar(flags, &o.RedisRole, "redis-role", "", origin.RoleMaster, "what Redis is: master, or replica in a region that only reads, where its lag is no fault and nothing is written to it",
 		origin.RoleMaster, origin.RoleReplica)
-	cli.Group(flags, "Region")
+	o.redisRead = cli.SecretVar(flags, "redis-read", "", "`URL` of a replica of --redis, or of the Sentinels with master_name=…, which answers small boards and refreshes hot pages in its place, with its age; it needs rankcache keep; empty: none does")
+	cli.Group(flags, "Regions and replicas")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus 50 µs for each update")
 	flags.DurationVar(&o.publishEvery, "publish-every", replay.DefaultPublishEvery, "shortest time between two publications of a board")

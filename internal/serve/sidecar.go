@@ -43,6 +43,8 @@ type Sidecar struct {
 	redis     redis.UniversalClient
 	origin    *origin.Origin
 	reached   *keeper.Reached // nil: Redis is the writing region's
+	readRedis redis.UniversalClient
+	replicas  *origin.Replicas // nil: none is read
 	damage    *damageLook
 	Rooms     *roomsync.Follower
 	memory    *memoryShare
@@ -144,6 +146,9 @@ func (s *Sidecar) close() {
 	s.listeners.Close()
 	if s.redis != nil {
 		s.redis.Close()
+	}
+	if s.readRedis != nil {
+		s.readRedis.Close()
 	}
 }
 

@@ -83,6 +83,9 @@ func (s *Sidecar) buildOrigin() (err error) {
 		s.reached = keeper.NewReached(s.states(), s.log)
 		s.parts = append(s.parts, s.reached)
 	}
+	if err := s.buildReplicas(tracer); err != nil {
+		return err
+	}
 	s.damage = newDamageLook(s.redis, s.options.Names)
 	s.parts = append(s.parts, s.damage)
 	return nil
