@@ -14,6 +14,7 @@ func Registry() (*cli.Registry, error) {
 	o.Register(pflag.NewFlagSet("serve", pflag.ContinueOnError))
 	o.data, o.admin, o.health = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	o.profiles.redisKey = "profile:<member>"
+	_ = o.redisRead.Flag.Value.Set("redis://127.0.0.1:6379")
 	o.resp.addr = "127.0.0.1:0"
 	o.rpc.addr = "127.0.0.1:0"
 	o.snapshots.dir = "boards" // is not touched before the first save

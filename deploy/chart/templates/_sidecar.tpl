@@ -25,6 +25,12 @@
       secretKeyRef:
         name: {{ .Values.secret }}
         key: redis-url
+  - name: RANKCACHE_REDIS_READ
+    valueFrom:
+      secretKeyRef:
+        name: {{ .Values.secret }}
+        key: redis-read-url
+        optional: true # of a replica, for small and hot boards: docs/REPLICAS.md
   - name: RANKCACHE_ADMIN_TOKEN
     valueFrom:
       secretKeyRef:

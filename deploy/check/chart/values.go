@@ -77,7 +77,7 @@ imagePullSecrets: []
 # Of the pods beside apps. They call no Kubernetes API and get no token.
 serviceAccountName: ""
 
-# The Secret with redis-url, and if you want admin-token, write-token, tencent-secret-id and tencent-secret-key.
+# The Secret with redis-url, and if you want redis-read-url, admin-token, write-token, tencent-secret-id and tencent-secret-key.
 secret: rankcache
 
 # The Secret with the ledger's database-url.
