@@ -3,6 +3,7 @@ package hotkey
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -245,6 +246,35 @@ func TestChangedIsCalledForOtherPages(t *testing.T) {
 	r.complete(batch, []*rankcache.Top{{Board: "a"}, {Board: "b"}}, make([]time.Time, 2), time.Now())
 	if len(changed) != 2 || changed[0] != "a" || changed[1] != "b" {
 		t.Errorf("called for %v", changed)
+	}
+}
+
+// A page is never replaced by an older state of a replica: its own is what the refresh asks for.
+func TestRefreshAsksForNoOlderState(t *testing.T) {
+	shown := rankcache.State{Run: 3, Seq: 8}
+	origin := &boundedOrigin{state: rankcache.State{Run: 3, Seq: 9}}
+	r := &refresher{cfg: Config{}.withDefaults(), log: quiet(), metrics: newTestTracker(t, Config{}, nil).metrics, origin: origin}
+	old, fresh := &page{board: "old"}, &page{board: "fresh"}
+	old.publish(&rankcache.Top{Board: "old", State: shown}, time.Now(), time.Now())
+	r.fetch(t.Context(), []*page{old, fresh})
+	if want := []rankcache.State{shown, {}}; !slices.Equal(origin.bounds, want) {
+		t.Errorf("asked for %v, want %v", origin.bounds, want)
+	}
+	if got := old.cached.Load().top.State; got != origin.state {
+		t.Errorf("the page is at %v", got)
+	}
+}
+
+// boundedOrigin notes the states that it is asked for.
+type boundedOrigin struct {
+	state  rankcache.State
+	bounds []rankcache.State
+}
+
+func (o *boundedOrigin) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	for i := range qs {
+		o.bounds = append(o.bounds, qs[i].MinState)
+		as[i].Begin(&qs[i], rankcache.SourceRedis, rankcache.Stamp{State: o.state, Members: 1}, time.Now())
 	}
 }
 
