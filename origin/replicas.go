@@ -54,6 +54,7 @@ const (
 	reasonRefused     reason = "refused"      // this user may not do what it needs
 	reasonNoReplica   reason = "no_replica"   // it is a master
 	reasonOtherMaster reason = "other_master" // it follows another one
+	reasonPrimary     reason = "primary"      // the primary does not tell its history
 	reasonLink        reason = "link"         // its link to the master is down
 	reasonNoKeeper    reason = "no_keeper"    // nothing tells its age
 	reasonBehind      reason = "behind"       // it is too old
@@ -66,6 +67,7 @@ var advice = map[reason]string{
 	reasonRefused:     "this user may not use INFO, ROLE or GETRANGE of the keeper's time on the replica, or INFO on the primary: give it +info +role",
 	reasonNoReplica:   "--redis-read leads to a master: give the address of a replica of --redis, or leave it out",
 	reasonOtherMaster: "--redis-read leads to a replica of another master than --redis",
+	reasonPrimary:     "the primary does not answer which history it has, by which a replica is known to be one of it",
 	reasonLink:        "the replica's link to its master is down",
 	reasonNoKeeper:    "no keeper has written a time that tells the replica's age: run rankcache keep, with the same --hot-instance",
 	reasonBehind:      "the replica, or the time that the keeper writes, is too far behind: check the replica's lag, that rankcache keep runs, and this machine's clock",
@@ -93,7 +95,7 @@ func NewReplicas(primary *Origin, client redis.UniversalClient, written string, 
 	r.state.Store(stateOf(reasonStart, nil, ""))
 	set := metric.New(reg, "redis_read_")
 	defer set.Must()
-	r.answers = set.Counters("answers_total", "Answers about boards where --redis-read is set, by who gave them (replica or primary), and why the primary did: the query asked for it (asked) or for more than the replica has (bounds), the replica has no such board (missing), or none may be read (away, refused, no_replica, other_master, link, no_keeper, behind, start).", "by", "reason")
+	r.answers = set.Counters("answers_total", "Answers about boards where --redis-read is set, by who gave them (replica or primary), and why the primary did: the query asked for it (asked) or for more than the replica has (bounds), the replica has no such board (missing), or none may be read (away, refused, no_replica, other_master, primary, link, no_keeper, behind, start).", "by", "reason")
 	set.GaugeFunc("used", "1 while boards are read from replicas (--redis-read).", func() float64 {
 		if r.state.Load().Used {
 			return 1
@@ -289,7 +291,7 @@ func (r *Replicas) compare(ctx context.Context, history string) (reason, error) 
 		case errors.As(err, &reply) && refused(err):
 			return reasonRefused, err
 		case err != nil:
-			return reasonOtherMaster, fmt.Errorf("the primary does not tell its history: %w", err)
+			return reasonPrimary, err
 		}
 		r.history, r.historyAt = historyIn(info), time.Now()
 	}

@@ -224,6 +224,11 @@ func TestReplicaThatMustNotBeRead(t *testing.T) {
 	p.awaitState(reasonNoKeeper)
 	p.awaitState("")
 
+	must(t, p.client.Do(t.Context(), "ACL", "SETUSER", "default", "-info").Err())
+	p.reads.historyAt = time.Time{}
+	p.awaitState(reasonRefused)
+	must(t, p.client.Do(t.Context(), "ACL", "SETUSER", "default", "+info").Err())
+	p.awaitState("")
 	must(t, p.replica.Kill())
 	p.read("primary", reasonAway, page)
 	p.awaitState(reasonAway)
