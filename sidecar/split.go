@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -282,6 +283,7 @@ func (s *splitRead) ask(ctx context.Context, of *questions, set func(shard int, 
 		return nil
 	}
 	s.reader.Read(ctx, of.qs, of.as[:len(of.qs)])
+	s.fillGone(of)
 	for i, shard := range of.shards {
 		a := &of.as[i]
 		if err := partError(&of.qs[i], a); err != nil {
@@ -292,6 +294,25 @@ func (s *splitRead) ask(ctx context.Context, of *questions, set func(shard int, 
 		}
 	}
 	return nil
+}
+
+// fillGone makes shards that are gone ones without a member, if others are there and there is a ledger: it has told that they never
+// had one. So it is while the final of a board is late, for which the others are kept.
+func (s *splitRead) fillGone(of *questions) {
+	as := of.as[:len(of.qs)]
+	there := func(a rankcache.Answer) bool { return a.Err == nil && a.Members > 0 }
+	if s.reader.flights.origins.ledger.Reader == nil || !slices.ContainsFunc(as, there) {
+		return
+	}
+	for i := range as {
+		if !errors.Is(as[i].Err, ErrGone) {
+			continue
+		}
+		as[i].Begin(&of.qs[i], rankcache.SourceRedis, rankcache.Stamp{}, time.Now())
+		for k := range of.qs[i].Scores { // each would be the first there
+			as[i].Own[k].Rank = 1
+		}
+	}
 }
 
 // partError returns why the answer of a shard is none of its board.
