@@ -7,12 +7,27 @@ import (
 	"rankcache"
 )
 
-// Difference is a member that Redis and the ledger have with different raw scores; nil: not at
-// all.
+// Difference is a member that Redis and the ledger have with different raw scores, nil: not at
+// all; or with different data, "" for none.
 type Difference struct {
-	Member string   `json:"member"`
-	Redis  *float64 `json:"redis_raw"`
-	Ledger *float64 `json:"ledger_raw"`
+	Member     string   `json:"member"`
+	Redis      *float64 `json:"redis_raw"`
+	Ledger     *float64 `json:"ledger_raw"`
+	RedisData  string   `json:"redis_data,omitempty"`
+	LedgerData string   `json:"ledger_data,omitempty"`
+}
+
+// difference returns that of a row of Redis and one of the ledger; nil: there is none.
+func difference(redis, ledger *rankcache.Entry) (d Difference) {
+	if redis != nil {
+		d.Member, d.RedisData = rankcache.SplitData(redis.Member)
+		d.Redis = &redis.Score
+	}
+	if ledger != nil {
+		d.Member, d.LedgerData = rankcache.SplitData(ledger.Member)
+		d.Ledger = &ledger.Score
+	}
+	return d
 }
 
 // Differences are what [Differ] has found.
@@ -24,37 +39,46 @@ type Differences struct {
 
 // ByMember returns what a scan of Redis gave in the order of the members' bytes, each once. It takes the rows.
 func ByMember(rows []rankcache.Entry) []rankcache.Entry {
-	slices.SortFunc(rows, func(a, b rankcache.Entry) int { return strings.Compare(a.Member, b.Member) })
-	return slices.CompactFunc(rows, func(a, b rankcache.Entry) bool { return a.Member == b.Member })
+	slices.SortFunc(rows, compareMembers)
+	return slices.CompactFunc(rows, func(a, b rankcache.Entry) bool { return compareMembers(a, b) == 0 })
 }
 
-// Differ compares members of Redis with those that each calls a function for, both in the order of
+func compareMembers(a, b rankcache.Entry) int {
+	if a.Member == b.Member {
+		return 0
+	}
+	one, _ := rankcache.SplitData(a.Member)
+	other, _ := rankcache.SplitData(b.Member)
+	return strings.Compare(one, other)
+}
+
+// Differ compares members of Redis with those that each calls a function for, both joined with their data and in the order of
 // their bytes, and lists at most so many differences. Its error is that of each.
 func Differ(rows []rankcache.Entry, most int, each func(func(rankcache.Entry) error) error) (d Differences, err error) {
 	d.List = []Difference{}
-	add := func(member string, redis, ledger *float64) {
+	add := func(redis, ledger *rankcache.Entry) {
 		if d.Members++; len(d.List) < most {
-			d.List = append(d.List, Difference{member, redis, ledger})
+			d.List = append(d.List, difference(redis, ledger))
 		}
 	}
 	err = each(func(e rankcache.Entry) error {
 		d.Ledger++
-		for len(rows) > 0 && rows[0].Member < e.Member {
-			add(rows[0].Member, &rows[0].Score, nil)
+		for len(rows) > 0 && compareMembers(rows[0], e) < 0 {
+			add(&rows[0], nil)
 			rows = rows[1:]
 		}
-		if len(rows) == 0 || rows[0].Member != e.Member {
-			add(e.Member, nil, &e.Score)
+		if len(rows) == 0 || compareMembers(rows[0], e) > 0 {
+			add(nil, &e)
 			return nil
 		}
-		if rows[0].Score != e.Score {
-			add(e.Member, &rows[0].Score, &e.Score)
+		if rows[0] != e {
+			add(&rows[0], &e)
 		}
 		rows = rows[1:]
 		return nil
 	})
 	for i := range rows {
-		add(rows[i].Member, &rows[i].Score, nil)
+		add(&rows[i], nil)
 	}
 	return d, err
 }

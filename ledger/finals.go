@@ -38,7 +38,7 @@ func (s results) Latest(ctx context.Context, board rankcache.BoardID) (rankcache
 	return p.State, err
 }
 
-// EachMember calls fn for each member of a board in the order of its bytes, all of one
+// EachMember calls fn for each member of a board, joined with its data, in the order of its bytes, all of one
 // moment.
 func (s results) EachMember(ctx context.Context, board rankcache.BoardID, fn func(rankcache.Entry) error) error {
 	return s.in(ctx, sql.LevelRepeatableRead, func(t *transaction) error {
@@ -49,14 +49,7 @@ func (s results) EachMember(ctx context.Context, board rankcache.BoardID, fn fun
 		if err != nil {
 			return err
 		}
-		q := t.d.query("SELECT member, raw FROM rank_score WHERE board = ").arg(string(board)).add(" AND run >= ").arg(base).add(" AND raw IS NOT NULL ORDER BY member")
-		return q.each(t, func(row *sql.Rows) error {
-			var e rankcache.Entry
-			if err := row.Scan(&e.Member, &e.Score); err != nil {
-				return err
-			}
-			return fn(e)
-		})
+		return t.entries(t.d.query("SELECT member, raw, data FROM rank_score WHERE board = ").arg(string(board)).add(" AND run >= ").arg(base).add(" AND raw IS NOT NULL ORDER BY member"), fn)
 	})
 }
 
@@ -90,13 +83,15 @@ func (s results) SaveFinal(ctx context.Context, f *Final) error {
 func (t *transaction) saveRows(f *Final, first int, rows []rankcache.Entry) error {
 	n := len(rows)
 	board, place, member, end := make([]string, n), make([]int64, n), make([]string, n), make([]int64, n)
-	score, raw := make([]*float64, n), make([]*float64, n)
+	score, raw, data := make([]*float64, n), make([]*float64, n), make([]*string, n)
 	for i := range rows {
 		e := &rows[i]
-		board[i], place[i], member[i], end[i] = string(f.Board), int64(first+i+1), e.Member, f.End
-		score[i], raw[i] = new(f.Form.Shown(e.Score)), &e.Score
+		name, text := rankcache.SplitData(e.Member)
+		board[i], place[i], member[i], end[i] = string(f.Board), int64(first+i+1), name, f.End
+		score[i], raw[i], data[i] = new(f.Form.Shown(e.Score)), &e.Score, dataOf(text)
 	}
-	_, err := t.d.insert("rank_final", "", texts("board", board), ints("place", place), texts("member", member), doubles("score", score), doubles("raw", raw), ints("end_at", end)).exec(t)
+	cols := []column{texts("board", board), ints("place", place), texts("member", member), doubles("score", score), doubles("raw", raw), ints("end_at", end)}
+	_, err := t.d.insert("rank_final", "", withSome(cols, column{"data", "text", data})...).exec(t)
 	return err
 }
 
@@ -119,13 +114,8 @@ func (s results) final(ctx context.Context, q *query, start, limit int) (f *Fina
 			return err
 		}
 		f = found[0]
-		q := t.d.query("SELECT member, raw FROM rank_final WHERE board = ").arg(string(f.Board)).add(" AND place > ").arg(start).add(" ORDER BY place LIMIT ").arg(limit)
-		return q.each(t, func(row *sql.Rows) error {
-			var e rankcache.Entry
-			err := row.Scan(&e.Member, &e.Score)
-			f.Top = append(f.Top, e)
-			return err
-		})
+		q := t.d.query("SELECT member, raw, data FROM rank_final WHERE board = ").arg(string(f.Board)).add(" AND place > ").arg(start).add(" ORDER BY place LIMIT ").arg(limit)
+		return t.entries(q, func(e rankcache.Entry) error { f.Top = append(f.Top, e); return nil })
 	})
 	return f, err
 }
@@ -156,7 +146,7 @@ type Place struct {
 // from behind one of an end in Unix milliseconds and board on; an end of 0 begins. complete tells that the member is in no other:
 // none keeps its first places alone whose scores are not kept any more.
 func (s results) Places(ctx context.Context, member string, end int64, board rankcache.BoardID, limit int) (places []Place, complete bool, err error) {
-	q := selectFinals(s.d, ", COALESCE(r.place, 0), COALESCE(r.raw, s.raw)").add(" LEFT JOIN rank_final r ON r.board = f.board AND r.member = ").arg(member).
+	q := selectFinals(s.d, ", COALESCE(r.place, 0), COALESCE(r.raw, s.raw), COALESCE(CASE WHEN r.place IS NULL THEN s.data ELSE r.data END, '')").add(" LEFT JOIN rank_final r ON r.board = f.board AND r.member = ").arg(member).
 		add(" LEFT JOIN rank_score s ON s.board = f.board AND s.member = ").arg(member).add(" AND ", cutShort, " AND s.run >= (SELECT MAX(b.base_run) FROM rank_board b WHERE b.board = f.board)",
 		" WHERE (r.raw IS NOT NULL OR s.raw IS NOT NULL)")
 	if end != 0 {
@@ -166,9 +156,11 @@ func (s results) Places(ctx context.Context, member string, end int64, board ran
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
 		err := q.each(t, func(row *sql.Rows) error {
 			p := Place{}
-			e := rankcache.Entry{Member: member}
+			var e rankcache.Entry
+			var data string
 			var err error
-			if p.Final, err = scanFinal(row, &p.Rank, &e.Score); err == nil {
+			if p.Final, err = scanFinal(row, &p.Rank, &e.Score, &data); err == nil {
+				e.Member = rankcache.JoinData(member, data)
 				p.Top = []rankcache.Entry{e}
 				places = append(places, p)
 			}

@@ -46,7 +46,7 @@ func (v *Snapshot) own(selected string) *query {
 // before calls fn with what members had before the end: those that are on the board, or those that were trimmed.
 func (v *Snapshot) before(onBoard bool, fn func(rankcache.Entry) error) error {
 	newest := func(columns, more string) *query {
-		q := v.own("SELECT member, " + columns + " FROM (SELECT member, op, COALESCE(raw, score) AS raw, ROW_NUMBER() OVER (PARTITION BY member ORDER BY run DESC, seq DESC) AS newest FROM rank_log")
+		q := v.own("SELECT member, " + columns + " FROM (SELECT member, op, COALESCE(raw, score) AS raw, data, ROW_NUMBER() OVER (PARTITION BY member ORDER BY run DESC, seq DESC) AS newest FROM rank_log")
 		return v.within(q).add(more, ") AS l WHERE newest = 1")
 	}
 	last := make(map[string]string) // op of each member's last change
@@ -59,9 +59,13 @@ func (v *Snapshot) before(onBoard bool, fn func(rankcache.Entry) error) error {
 	if err != nil {
 		return err
 	}
-	err = v.t.entries(newest("raw", " AND op <> 'trim'"), func(e rankcache.Entry) error {
-		if (last[e.Member] == "trim") == onBoard {
+	err = v.t.entries(newest("raw, data", " AND op <> 'trim'"), func(e rankcache.Entry) error {
+		member, _ := rankcache.SplitData(e.Member)
+		if (last[member] == "trim") == onBoard {
 			return nil
+		}
+		if !onBoard { // with its data it is gone
+			e.Member = member
 		}
 		return fn(e)
 	})
@@ -69,6 +73,6 @@ func (v *Snapshot) before(onBoard bool, fn func(rankcache.Entry) error) error {
 		return err
 	}
 	// Of others retention has removed the changes.
-	rest := v.of("SELECT member, raw FROM rank_score s").add(" AND NOT EXISTS (SELECT 1 FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.run >= ").arg(v.base).add(")")
+	rest := v.of("SELECT member, raw, data FROM rank_score s").add(" AND NOT EXISTS (SELECT 1 FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.run >= ").arg(v.base).add(")")
 	return v.t.entries(rest, fn)
 }

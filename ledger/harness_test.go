@@ -3,6 +3,7 @@ package ledger
 import (
 	"database/sql"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,30 +46,39 @@ type history struct {
 	seq    uint64
 	sum    uint64
 	scores map[string]float64
+	data   map[string]string // of members that have any
 }
 
 func newHistory(board rankcache.BoardID, run uint64) *history {
-	return &history{board: board, run: run, scores: make(map[string]float64)}
+	return &history{board: board, run: run, scores: make(map[string]float64), data: make(map[string]string)}
 }
 
 // clone returns a history that goes on by itself, as a replica's does after a failover.
 func (h *history) clone() *history {
 	c := *h
-	c.scores = make(map[string]float64)
-	for m, s := range h.scores {
-		c.scores[m] = s
-	}
+	c.scores, c.data = maps.Clone(h.scores), maps.Clone(h.data)
 	return &c
 }
 
+// text returns a member joined with its data.
+func (h *history) text(member string) string { return rankcache.JoinData(member, h.data[member]) }
+
 // change applies one operation and returns its update.
 func (h *history) change(op wire.Op, member string, number float64, order string) *wire.LedgerUpdate {
+	return h.changeWith(op, member, number, order, "")
+}
+
+// changeWith is change of a command that gives data, as [wire.Update.Given] has it.
+func (h *history) changeWith(op wire.Op, member string, number float64, order, given string) *wire.LedgerUpdate {
 	h.seq++
 	before, there := h.scores[member]
 	if there {
-		h.sum -= wire.Hash(member, before)
+		h.sum -= wire.Hash(h.text(member), before)
 	}
-	u := wire.Update{Board: h.board, Member: member, Op: op, Run: h.run, Seq: h.seq, OrderID: order, At: 1700000000000 + int64(h.seq)}
+	if given != "" {
+		h.data[member] = given[1:]
+	}
+	u := wire.Update{Given: given, Board: h.board, Member: member, Op: op, Run: h.run, Seq: h.seq, OrderID: order, At: 1700000000000 + int64(h.seq)}
 	switch op {
 	case wire.OpIncr:
 		u.Delta, u.Score = number, before+number
@@ -77,9 +87,10 @@ func (h *history) change(op wire.Op, member string, number float64, order string
 	}
 	if op.Removes() {
 		delete(h.scores, member)
+		delete(h.data, member)
 	} else {
-		h.scores[member] = u.Score
-		h.sum += wire.Hash(member, u.Score)
+		h.scores[member], u.Data = u.Score, h.data[member]
+		h.sum += wire.Hash(h.text(member), u.Score)
 	}
 	h.sum &= 1<<48 - 1
 	u.Sum, u.HasSum, u.Members = h.sum, true, len(h.scores)
@@ -123,17 +134,24 @@ func feed(t testing.TB, s *Store, first int64, updates ...*wire.LedgerUpdate) (n
 // wantScores compares the members of a board that the ledger has with those of a history.
 func wantScores(t testing.TB, s *Store, h *history) {
 	t.Helper()
-	got := make(map[string]float64)
+	got, data := make(map[string]float64), make(map[string]string)
 	board := "'" + string(h.board) + "'"
-	selectRows(t, s, "SELECT member, raw FROM rank_score WHERE raw IS NOT NULL AND board = "+board+" AND run >= (SELECT base_run FROM rank_board WHERE board = "+board+" ORDER BY run DESC LIMIT 1)", func(row *sql.Rows) error {
-		var member string
+	selectRows(t, s, "SELECT member, raw, COALESCE(data, '') FROM rank_score WHERE raw IS NOT NULL AND board = "+board+" AND run >= (SELECT base_run FROM rank_board WHERE board = "+board+" ORDER BY run DESC LIMIT 1)", func(row *sql.Rows) error {
+		var member, text string
 		var score float64
-		err := row.Scan(&member, &score)
-		got[member] = score
+		err := row.Scan(&member, &score, &text)
+		if got[member] = score; text != "" {
+			data[member] = text
+		}
 		return err
 	})
 	if diff := cmp.Diff(h.scores, got); diff != "" {
 		t.Errorf("scores of %s (-want +got):\n%s", h.board, diff)
+	}
+	has := maps.Clone(h.data)
+	maps.DeleteFunc(has, func(_, text string) bool { return text == "" })
+	if diff := cmp.Diff(has, data); diff != "" {
+		t.Errorf("data of %s (-want +got):\n%s", h.board, diff)
 	}
 }
 

@@ -85,13 +85,18 @@ func (r runsOf) continues(first, place *wire.Update, of []*wire.Update) bool {
 	sum, score, form := place.Sum, 0.0, first.Form
 	if before != nil && !before.Op.Removes() {
 		form |= before.Form // that of a score of 0 tells nothing
-		sum, score = sum-wire.Hash(before.Member, before.Score), form.Shown(before.Score)
+		sum, score = sum-shareOf(before), form.Shown(before.Score)
 	}
 	if !first.Op.Removes() {
-		sum += wire.Hash(first.Member, first.Score)
+		sum += shareOf(first)
 	}
 	follows := first.Op != wire.OpIncr || form.Shown(first.Score) == score+first.Delta
 	return follows && place.HasSum && first.HasSum && sum&wire.SumMask == first.Sum
+}
+
+// shareOf returns the share of the checksum that a change's member has after it.
+func shareOf(u *wire.Update) uint64 {
+	return wire.Hash(rankcache.JoinData(u.Member, u.Data), u.Score)
 }
 
 // cutOff reports whether retention has removed rows of a board.

@@ -45,6 +45,7 @@ func TestAnyHistory(t *testing.T) {
 type world struct {
 	*rand.Rand
 	seed     uint64
+	data     bool // members may have data
 	now      *server
 	earlier  []*server // states that may come back
 	run      uint64
@@ -66,10 +67,11 @@ type command struct {
 	member string
 	number float64
 	order  string
+	given  string
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), seed: seed}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, data: seed%2 == 1}
 	w.now = &server{history: newHistory(rankcache.BoardID(fmt.Sprint("b", seed)), w.newRun()), applied: make(map[string]bool)}
 	return w
 }
@@ -90,7 +92,7 @@ func (w *world) apply(c command) {
 		return
 	}
 	r.applied[c.order] = true
-	r.path = append(r.path, r.change(c.op, c.member, c.number, c.order))
+	r.path = append(r.path, r.changeWith(c.op, c.member, c.number, c.order, c.given))
 	if len(r.scores) > 4 {
 		last := slices.MinFunc(slices.Collect(maps.Keys(r.scores)), func(a, b string) int { return int(r.scores[a] - r.scores[b]) })
 		r.path = append(r.path, r.change(wire.OpTrim, last, 0, c.order))
@@ -100,12 +102,15 @@ func (w *world) apply(c command) {
 // give takes n new commands.
 func (w *world) give(n int) {
 	for range n {
-		c := command{wire.OpIncr, fmt.Sprint("m", w.IntN(7)), float64(w.IntN(1 << 30)), fmt.Sprint("o", len(w.commands))}
+		c := command{op: wire.OpIncr, member: fmt.Sprint("m", w.IntN(7)), number: float64(w.IntN(1 << 30)), order: fmt.Sprint("o", len(w.commands))}
 		switch w.IntN(8) {
 		case 0:
 			c.op = wire.OpSet
 		case 1:
 			c.op = wire.OpDelete
+		}
+		if w.data && c.op != wire.OpDelete {
+			c.given = []string{"", "\x00", "\x00car", "\x00\U0001f3ce"}[w.IntN(4)]
 		}
 		w.commands = append(w.commands, c)
 		w.apply(c)
@@ -191,7 +196,9 @@ func (w *world) tell(t *testing.T, s *Store, next int64) int64 {
 }
 
 // key names a change.
-func key(u *wire.Update) string { return fmt.Sprint(u.Run, "-", u.Seq, " ", u.OrderID, " ", u.Op) }
+func key(u *wire.Update) string {
+	return fmt.Sprintf("%d-%d %s %v %q %q", u.Run, u.Seq, u.OrderID, u.Op, u.Data, u.Given)
+}
 
 // placeOf leaves the run out: two may have applied the same commands alike.
 func placeOf(key string) string { return key[strings.IndexByte(key, '-')+1:] }

@@ -77,13 +77,10 @@ func prove(t *transaction, board rankcache.BoardID) (*Proof, error) {
 	if p.First <= p.State.Seq {
 		p.Missing = p.State.Seq - p.First + 1 - min(p.Rows, p.State.Seq-p.First+1)
 	}
-	err = of(t.d.query("SELECT member, raw FROM rank_score")).add(" AND raw IS NOT NULL").each(t, func(row *sql.Rows) error {
-		var member string
-		var raw float64
-		err := row.Scan(&member, &raw)
-		p.Sum = (p.Sum + wire.Hash(member, raw)) & (1<<48 - 1)
+	err = t.entries(of(t.d.query("SELECT member, raw, data FROM rank_score")).add(" AND raw IS NOT NULL"), func(e rankcache.Entry) error {
+		p.Sum = (p.Sum + wire.Hash(e.Member, e.Score)) & wire.SumMask
 		p.Members++
-		return err
+		return nil
 	})
 	p.Proved = err == nil && p.Missing == 0 && p.Begin == 1 && !p.Incomplete && p.State.HasSum && p.State.Sum == p.Sum && p.Members == p.WantMembers
 	return p, err

@@ -20,10 +20,11 @@ type Ranks struct {
 	form   rankcache.ScoreForm
 }
 
-// Row is a member of a board: Score is shown, Raw is what Redis has.
+// Row is a member of a board: Score is shown, Raw is what Redis has. Data is what it has beside them, "" for nothing.
 type Row struct {
 	Member     string
 	Score, Raw float64
+	Data       string
 }
 
 // Ranks returns the members in an order. Raw scores that the form shows as the same are the same
@@ -72,12 +73,12 @@ func (r *Ranks) Rows(start, limit int) ([]Row, error) {
 }
 
 // rowColumns are those of rows, in the order of its scan.
-const rowColumns = "member, score, raw"
+const rowColumns = "member, score, raw, COALESCE(data, '') AS data"
 
 func (r *Ranks) rows(q *query) (rows []Row, err error) {
 	err = q.each(r.t, func(row *sql.Rows) error {
 		var one Row
-		err := row.Scan(&one.Member, &one.Score, &one.Raw)
+		err := row.Scan(&one.Member, &one.Score, &one.Raw, &one.Data)
 		rows = append(rows, one)
 		return err
 	})
@@ -116,12 +117,12 @@ func (r *Ranks) OfAll(members []string) (map[string]RankedRow, error) {
 	if r.form.Integer() {
 		shown = "floor(raw)"
 	}
-	q := r.t.d.query("SELECT member, score, raw, place, better FROM (SELECT ", rowColumns, ", ROW_NUMBER() OVER (ORDER BY raw", way, ", member", way, ") AS place, RANK() OVER (ORDER BY ", shown, way, ") - 1 AS better FROM ", r.table).
+	q := r.t.d.query("SELECT member, score, raw, data, place, better FROM (SELECT ", rowColumns, ", ROW_NUMBER() OVER (ORDER BY raw", way, ", member", way, ") AS place, RANK() OVER (ORDER BY ", shown, way, ") - 1 AS better FROM ", r.table).
 		arg(r.args[0]).add(" AND board = ").arg(r.args[1]).add(") AS ranked WHERE ").among(texts("member", members))
 	found := make(map[string]RankedRow, len(members))
 	err := q.each(r.t, func(row *sql.Rows) error {
 		var p RankedRow
-		err := row.Scan(&p.Member, &p.Score, &p.Raw, &p.Rank, &p.Ahead)
+		err := row.Scan(&p.Member, &p.Score, &p.Raw, &p.Data, &p.Rank, &p.Ahead)
 		found[p.Member] = p
 		return err
 	})

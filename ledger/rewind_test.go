@@ -253,7 +253,7 @@ func TestTablesOfEarlierLosses(t *testing.T) {
 					return slices.DeleteFunc(updateColumns(bare(of)), func(c column) bool { return c.name == "by_groups" })
 				}
 				_, log := s.d.insert("rank_log", "", changes(all)...).exec(tx)
-				_, score := s.d.insert("rank_score", s.d.newer, scoreColumns(bare(all))...).exec(tx)
+				_, score := s.d.insert("rank_score", "", scoreColumns(bare(all))...).exec(tx)
 				lost := []*wire.LedgerUpdate{all[0], newHistory("b", 4).incr("z", 1)}
 				_, aside := s.d.insert("rank_lost", "", append(changes(lost), ints("lost_at", []int64{time.Now().UnixMilli(), 1}), ints("posted_at", []int64{1, 1}))...).exec(tx)
 				return errors.Join(board, log, score, aside)

@@ -3,20 +3,21 @@ package ledger
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"rankcache"
 	"rankcache/wire"
 )
 
 // logColumns are those of rank_log, in the order of [scanUpdate].
-const logColumns = "board, run, seq, member, order_id, op, delta, score, raw, sum, members, at, by_groups"
+const logColumns = "board, run, seq, member, order_id, op, delta, score, raw, sum, members, at, by_groups, data, given"
 
 // updateColumns returns changes as the columns of rank_log.
 func updateColumns(updates []*wire.Update) []column {
 	n := len(updates)
 	board, member, op := make([]string, n), make([]string, n), make([]string, n)
 	run, seq, members, at := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	order, by, sum := make([]*string, n), make([]*string, n), make([]*int64, n)
+	order, by, data, given, sum := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n), make([]*int64, n)
 	delta, score, raw := make([]*float64, n), make([]*float64, n), make([]*float64, n)
 	for i, u := range updates {
 		board[i], member[i], op[i] = string(u.Board), u.Member, u.Op.String()
@@ -29,12 +30,34 @@ func updateColumns(updates []*wire.Update) []column {
 		if u.By != "" {
 			by[i] = &u.By
 		}
+		if data[i] = dataOf(u.Data); u.Given != "" {
+			given[i] = new(u.Given[1:])
+		}
 		if u.Op.HasDelta() {
 			delta[i] = &u.Delta
 		}
 	}
-	return []column{texts("board", board), ints("run", run), ints("seq", seq), texts("member", member), {"order_id", "text", order}, texts("op", op),
-		doubles("delta", delta), doubles("score", score), doubles("raw", raw), orNull("sum", sum), ints("members", members), ints("at", at), {"by_groups", "text", by}}
+	return withSome([]column{texts("board", board), ints("run", run), ints("seq", seq), texts("member", member), {"order_id", "text", order}, texts("op", op),
+		doubles("delta", delta), doubles("score", score), doubles("raw", raw), orNull("sum", sum), ints("members", members), ints("at", at), {"by_groups", "text", by}},
+		column{"data", "text", data}, column{"given", "text", given})
+}
+
+// withSome returns columns and those of more that have a text.
+func withSome(all []column, more ...column) []column {
+	for _, c := range more {
+		if texts, _ := c.values.([]*string); slices.ContainsFunc(texts, func(text *string) bool { return text != nil }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// dataOf returns a member's data as it is stored, nil if it has none.
+func dataOf(data string) *string {
+	if data == "" {
+		return nil
+	}
+	return &data
 }
 
 // sumOf returns a change's checksum as it is stored, nil if it is unknown.
@@ -59,17 +82,20 @@ func scoresOf(u *wire.Update) (score, raw *float64) {
 func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 	var u wire.Update
 	var op string
-	var order, by sql.NullString
+	var order, by, data, given sql.NullString
 	var delta, score, raw sql.NullFloat64
 	var sum sql.NullInt64
-	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &raw, &sum, &u.Members, &u.At, &by)...)
+	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &raw, &sum, &u.Members, &u.At, &by, &data, &given)...)
 	if err != nil {
 		return nil, err
 	}
 	if u.Op, err = parseOp(op); err != nil {
 		return nil, fmt.Errorf("rank_log, board %s, run %d, seq %d: %w", u.Board, u.Run, u.Seq, err)
 	}
-	u.OrderID, u.By, u.Delta, u.Score = order.String, by.String, delta.Float64, score.Float64
+	u.OrderID, u.By, u.Data, u.Delta, u.Score = order.String, by.String, data.String, delta.Float64, score.Float64
+	if given.Valid {
+		u.Given = "\x00" + given.String
+	}
 	if raw.Valid { // rows of earlier versions have none where it would be the score
 		u.Score = raw.Float64
 		u.Form, _ = rankcache.FormOf(u.Score, score.Float64)
@@ -108,7 +134,7 @@ func same(a, b *wire.Update) bool {
 		if u.Op.Removes() {
 			u.Score = 0
 		}
-		u.Form, u.By = rankcache.ScoreNumber, "" // older writers don't tell them
+		u.Form, u.By, u.Given = rankcache.ScoreNumber, "", "" // older writers don't tell them
 	}
 	return x == y
 }
@@ -170,13 +196,14 @@ func scoreColumns(updates []*wire.Update) []column {
 	}
 	n := len(order)
 	board, member, run, seq := make([]string, n), make([]string, n), make([]int64, n), make([]int64, n)
-	score, raw := make([]*float64, n), make([]*float64, n)
+	score, raw, data := make([]*float64, n), make([]*float64, n), make([]*string, n)
 	for i, k := range order {
 		u := latest[k]
 		board[i], member[i], run[i], seq[i] = string(k.board), k.member, int64(u.Run), int64(u.Seq)
 		score[i], raw[i] = scoresOf(u)
+		data[i] = dataOf(u.Data)
 	}
-	return []column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score), doubles("raw", raw)}
+	return withSome([]column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score), doubles("raw", raw)}, column{"data", "text", data})
 }
 
 // later reports whether a is the state after b.

@@ -43,7 +43,7 @@ func TestScoresAreThoseThatAreShown(t *testing.T) {
 				wantProved(t, s, []*history{replica})
 				must(t, s.Snapshot(t.Context(), "b", func(v *Snapshot) error {
 					rows, err := v.Ranks(rankcache.Descending, rankcache.ScoreInteger).Rows(0, 2)
-					if want := []Row{{"a", 10, a}, {"c", 5, c}}; !slices.Equal(rows, want) {
+					if want := []Row{{"a", 10, a, ""}, {"c", 5, c, ""}}; !slices.Equal(rows, want) {
 						t.Errorf("best rows %v, want %v", rows, want)
 					}
 					return err

@@ -89,12 +89,12 @@ func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
 	return want - min(rows, want), err
 }
 
-// Members calls fn for each member, in the order of its bytes. After [Snapshot.EndAtGap] it does so in any order.
+// Members calls fn for each member, joined with its data ([rankcache.JoinData]), in the order of its bytes. After [Snapshot.EndAtGap] it does so in any order.
 func (v *Snapshot) Members(fn func(rankcache.Entry) error) error {
 	if v.end > 0 {
 		return v.before(true, fn)
 	}
-	return v.t.entries(v.of("SELECT member, raw FROM rank_score").add(" AND raw IS NOT NULL ORDER BY member"), fn)
+	return v.t.entries(v.of("SELECT member, raw, data FROM rank_score").add(" AND raw IS NOT NULL ORDER BY member"), fn)
 }
 
 // Trimmed calls fn for each member that was trimmed, with the raw score that it had then.
@@ -102,7 +102,7 @@ func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
 	if v.end > 0 {
 		return v.before(false, fn)
 	}
-	q := v.of("SELECT s.member, " + beforeTrim("COALESCE(l.raw, l.score)") + " FROM rank_score s").add(" AND raw IS NULL")
+	q := v.of("SELECT s.member, " + beforeTrim("COALESCE(l.raw, l.score)") + ", NULL FROM rank_score s").add(" AND raw IS NULL")
 	return v.t.entries(q, fn)
 }
 
@@ -111,10 +111,11 @@ func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
 // member has a score.
 func (v *Snapshot) Score(member string) (row Row, has, known bool, err error) {
 	var score, raw sql.NullFloat64
-	q := v.of("SELECT COALESCE(s.score, " + beforeTrim("l.score") + "), COALESCE(s.raw, " + beforeTrim("COALESCE(l.raw, l.score)") + ") FROM rank_score s").
+	var data sql.NullString
+	q := v.of("SELECT COALESCE(s.score, " + beforeTrim("l.score") + "), COALESCE(s.raw, " + beforeTrim("COALESCE(l.raw, l.score)") + "), s.data FROM rank_score s").
 		add(" AND member = ").arg(member)
-	err = q.each(v.t, func(row *sql.Rows) error { has = true; return row.Scan(&score, &raw) })
-	return Row{member, score.Float64, raw.Float64}, has, raw.Valid || !has, err
+	err = q.each(v.t, func(row *sql.Rows) error { has = true; return row.Scan(&score, &raw, &data) })
+	return Row{member, score.Float64, raw.Float64, data.String}, has, raw.Valid || !has, err
 }
 
 // beforeTrim selects what a member s of rank_score had in its last change l before it was trimmed.
@@ -143,15 +144,16 @@ func (v *Snapshot) AllChanges(since int64, fn func(*wire.Update) error) error {
 	return q.add(" ORDER BY run, seq").each(v.t, updatesTo(fn))
 }
 
-// entries runs a query of members and raw scores; those without one are left out.
+// entries runs a query of members, raw scores and data, with which members are joined; those without a score are left out.
 func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
 	return q.each(t, func(row *sql.Rows) error {
 		var member string
 		var raw sql.NullFloat64
-		if err := row.Scan(&member, &raw); err != nil || !raw.Valid {
+		var data sql.NullString
+		if err := row.Scan(&member, &raw, &data); err != nil || !raw.Valid {
 			return err
 		}
-		return fn(rankcache.Entry{Member: member, Score: raw.Float64})
+		return fn(rankcache.Entry{Member: rankcache.JoinData(member, data.String), Score: raw.Float64})
 	})
 }
 

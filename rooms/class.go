@@ -233,8 +233,6 @@ func (c *Class) check(score string) error {
 		return errors.New("trim: want ops: [incr] or [best], as a member that was trimmed comes back by a better score only")
 	case c.Guard.Gain > 0 && (!slices.Equal(c.Ops, []wire.Op{wire.OpIncr}) || c.Form.Lowest()):
 		return errors.New("guard: gain: want ops: [incr], and no order: asc: it limits what increments add")
-	case c.Data && c.Ledger:
-		return errors.New("data: a class with a ledger has none: leave ledger out")
 	case c.Data && c.Shards() > 1:
 		return errors.New("data: a class with shards has none: leave shards out")
 	case len(c.Feeds) > 0 && c.Calendar().Seasons() != nil:

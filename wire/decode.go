@@ -69,8 +69,8 @@ type rawUpdate struct {
 
 // update checks a record of the current form and fills u.
 func (w *rawUpdate) update(u *Update) error {
-	if w.version != 2 && (w.version != 3 || !w.hasRaw) {
-		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2, or 3 with raw", w.version)}
+	if w.version != 2 && (w.version < 3 || w.version > 4 || !w.hasRaw) {
+		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2, or 3 or 4 with raw", w.version)}
 	}
 	op, err := ParseOp(w.op)
 	if w.op == opNames[OpTrim] && w.seq != 0 {

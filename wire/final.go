@@ -18,7 +18,8 @@ type Final struct {
 	// State is the board's last one, and Members how many it has.
 	rankcache.State
 	Members int
-	// Top are the highest raw scores, the highest first, which are shown in the form.
+	// Top are the highest raw scores, the highest first, which are shown in the form. Members are joined with their
+	// data ([rankcache.JoinData]).
 	Top  []rankcache.Entry
 	Form rankcache.ScoreForm
 	File string // URL of the file with all members
@@ -45,6 +46,7 @@ type finalRow struct {
 	Member string   `json:"member"`
 	Score  float64  `json:"score"`
 	Raw    *float64 `json:"raw,omitempty"` // nil: the score
+	Data   string   `json:"data,omitempty"`
 }
 
 // EncodeFinal returns f in the wire form, of version 2 if it has raw scores. It fails only if a
@@ -53,7 +55,8 @@ func EncodeFinal(f *Final) ([]byte, error) {
 	out := finalJSON{1, f.Board, f.Class, f.Dims, f.Tag, f.Start, f.End, f.Run, f.Seq, fmt.Sprintf("%012x", f.Sum), f.Members, make([]finalRow, len(f.Top)), f.File}
 	for i, e := range f.Top {
 		row := &out.Top[i]
-		*row = finalRow{i + 1, e.Member, f.Form.Shown(e.Score), nil}
+		*row = finalRow{Rank: i + 1, Score: f.Form.Shown(e.Score)}
+		row.Member, row.Data = rankcache.SplitData(e.Member)
 		if row.Score != e.Score {
 			out.V, row.Raw = 2, &f.Top[i].Score
 		}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,12 +29,16 @@ type LedgerUpdate struct {
 
 // AppendLedgerUpdate appends u in the wire form: that of [AppendUpdate] with the score that is
 // shown and raw beside it, and three more fields at its end. Where the two differ the version is
-// 3, which programs refuse that would take the score for the raw one. Commands have no raw.
+// 3, which programs refuse that would take the score for the raw one, and 4 where the member or the command has data,
+// which older ones would lose. Commands have no raw.
 // [DecodeLedgerUpdate] reads a valid u back unchanged, but for a Form that changes nothing.
 func AppendLedgerUpdate(dst []byte, u *LedgerUpdate) []byte {
 	version, shown := byte(2), u.Form.Shown(u.Score)
 	if shown != u.Score && !u.Op.Removes() {
 		version = 3
+	}
+	if u.Data != "" || u.Given != "" { // and so a score
+		version = 4
 	}
 	dst = u.append(dst, version, shown, u.Delta, u.Seq != 0)
 	if u.Class == "" {
@@ -44,6 +49,9 @@ func AppendLedgerUpdate(dst []byte, u *LedgerUpdate) []byte {
 	dst = AppendString(append(dst, `,"tag":`...), u.Tag)
 	if u.By != "" {
 		dst = append(append(dst, `,"by":`...), u.By...)
+	}
+	if u.Given != "" {
+		dst = append(base64.RawURLEncoding.AppendEncode(append(dst, `,"given64":"`...), []byte(u.Given[1:])), '"')
 	}
 	return append(dst, '}')
 }
@@ -94,6 +102,7 @@ type ledgerClass struct {
 	Dims  map[string]string `json:"dims"`
 	Tag   string            `json:"tag"`
 	By    map[string]string `json:"by"`
+	Given *string           `json:"given64"`
 }
 
 // read reads the fields in the order in which they are written. It reports
@@ -122,6 +131,19 @@ func (u *LedgerUpdate) setClass(c *ledgerClass) error {
 	}
 	if len(u.Class) > maxClass || len(u.Tag) > maxTag {
 		return &BadUpdate{"class", errors.New("the class's name or the period's tag is too long")}
+	}
+	if c.Given == nil {
+		return nil
+	}
+	given, err := base64.RawURLEncoding.Strict().DecodeString(*c.Given)
+	if u.Given = "\x00" + string(given); err == nil {
+		err = rankcache.CheckData(u.Given[1:])
+	}
+	switch {
+	case u.Op.Removes():
+		return &BadUpdate{"data", fmt.Errorf("%s has data", u.Op)}
+	case err != nil:
+		return &BadUpdate{"data", err}
 	}
 	return nil
 }

@@ -23,6 +23,19 @@ var goldenLedger = []LedgerUpdate{
 	{Update: tied(-7, 917, true)},
 	{Update: lowest(72500, 3), Class: "laps", Dims: map[string]string{}},
 	{Update: by(goldenUpdates[0], `{"guild":"g\"7","land":"fr"}`), Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
+	{Update: with(goldenUpdates[0], "replay-9f86", "replay-9f86"), Class: "laps", Dims: map[string]string{}},
+	{Update: with(lowest(72500, 3), "ä", ""), Class: "laps", Dims: map[string]string{}},
+	{Update: with(goldenUpdates[0], "", "none"), Class: "laps", Dims: map[string]string{}},
+	{Update: with(goldenUpdates[0], "kept"), Class: "laps", Dims: map[string]string{}},
+}
+
+// with gives a member data, and its command, if given has any.
+func with(u Update, data string, given ...string) Update {
+	u.Data = data
+	for _, text := range given {
+		u.Given = "\x00" + text
+	}
+	return u
 }
 
 func by(u Update, groups string) Update {
@@ -102,17 +115,21 @@ func TestShownUpdate(t *testing.T) {
 func TestDecodeLedgerUpdateRejects(t *testing.T) {
 	const head = `{"v":2,"board":"b","member":"m","op":"incr","delta":1,"score":1`
 	for record, reason := range map[string]string{
-		head + `,"order":"o","at":1}`:                                                  "run",
-		head + `,"run":1,"seq":9223372036854775808}`:                                   "run",
-		head + `,"run":1,"seq":1,"class":7}`:                                           "json",
-		head + `,"run":1,"seq":1,"class":"c","dims":{"a":1}}`:                          "json",
-		head + `,"run":1,"seq":1,"class":"c","dims":{"a":"\ud800"},"tag":""}`:          "json",
-		head + `,"run":1,"seq":1,"class":"c","dims":{"a":"1","a":"2"},"tag":""}`:       "json",
-		head + `,"run":1,"seq":1,"class":"c","more":1,"dims":{"a":"\ud800"}}`:          "json",
-		head + `,"run":1,"seq":1,"class":"c"}}`:                                        "json",
-		head + `,"run":1,"seq":1,"class":"` + strings.Repeat("c", 41) + `"}`:           "class",
-		head + `,"run":1,"seq":1,"class":"c","tag":"` + strings.Repeat("1", 41) + `"}`: "class",
-		head + `,"run":1,"seq":1,"more":"` + strings.Repeat("1", MaxUpdateLen) + `"}`:  "size",
+		head + `,"order":"o","at":1}`:                                                                         "run",
+		head + `,"run":1,"seq":9223372036854775808}`:                                                          "run",
+		head + `,"run":1,"seq":1,"class":7}`:                                                                  "json",
+		head + `,"run":1,"seq":1,"class":"c","dims":{"a":1}}`:                                                 "json",
+		head + `,"run":1,"seq":1,"class":"c","dims":{"a":"\ud800"},"tag":""}`:                                 "json",
+		head + `,"run":1,"seq":1,"class":"c","dims":{"a":"1","a":"2"},"tag":""}`:                              "json",
+		head + `,"run":1,"seq":1,"class":"c","more":1,"dims":{"a":"\ud800"}}`:                                 "json",
+		head + `,"run":1,"seq":1,"class":"c"}}`:                                                               "json",
+		head + `,"run":1,"seq":1,"class":"` + strings.Repeat("c", 41) + `"}`:                                  "class",
+		head + `,"run":1,"seq":1,"class":"c","tag":"` + strings.Repeat("1", 41) + `"}`:                        "class",
+		head + `,"run":1,"seq":1,"more":"` + strings.Repeat("1", MaxUpdateLen) + `"}`:                         "size",
+		strings.Replace(head, `"v":2`, `"v":4`, 1) + `,"run":1,"seq":1,"class":"c"}`:                          "version",
+		head + `,"raw":1,"run":1,"seq":1,"class":"c","given64":"AA"}`:                                         "data",
+		head + `,"raw":1,"run":1,"seq":1,"class":"c","given64":"?"}`:                                          "data",
+		`{"v":2,"board":"b","member":"m","op":"delete","run":1,"seq":1,"class":"c","dims":{},"given64":"YQ"}`: "data",
 		`{"v":3,"class":"c"}`:                "version",
 		head + `,"raw":1.5,"run":1,"seq":1}`: "",
 		head + `,"raw":2.5,"run":1,"seq":1}`: "score",

@@ -36,7 +36,7 @@ func OrderPlace(record string) (run, seq uint64, ok bool) {
 }
 
 // OrderMark returns the fields of a command that a repeat of its order id must have in
-// common with it: op, and a hash of member, number and, if it has any, groups.
+// common with it: op, and a hash of member, number and, if it has any, groups, and data behind a 0.
 func OrderMark(op Op, member string, number float64, groups string) string {
 	if groups != "" {
 		member += "\x00" + groups // no member has that byte
@@ -46,9 +46,10 @@ func OrderMark(op Op, member string, number float64, groups string) string {
 }
 
 // AppendOrder appends the record of the order id of a change, as apply.lua packs it; number
-// is what the command added or set. What the change trimmed follows by [AppendTrim].
-func AppendOrder(dst []byte, u *Update, number float64) []byte {
-	dst = append(dst, OrderMark(u.Op, u.Member, number, u.By)...)
+// is what the command added or set, and data tells whether members of the board may have data. What the change trimmed
+// follows by [AppendTrim].
+func AppendOrder(dst []byte, u *Update, number float64, data bool) []byte {
+	dst = append(dst, OrderMark(u.Op, u.Member, number, u.By+u.Given)...)
 	score := u.Score
 	if u.Op.Removes() {
 		score = 0
@@ -58,7 +59,11 @@ func AppendOrder(dst []byte, u *Update, number float64) []byte {
 	dst = appendInt(dst, u.Seq, 6)
 	dst = appendInt(dst, u.Sum, 6)
 	dst = appendInt(dst, uint64(u.Members), 4)
-	return appendInt(dst, uint64(u.At), 6)
+	dst = appendInt(dst, uint64(u.At), 6)
+	if data {
+		dst = append(appendInt(dst, uint64(len(u.Data)), 2), u.Data...)
+	}
+	return dst
 }
 
 // AppendTrim appends to a record that its change drove a member out; u is the trim's update.

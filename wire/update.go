@@ -99,6 +99,7 @@ type Update struct {
 	Members int    // on the board after the change
 	OrderID string // the caller's idempotency key
 	By      string // the member's groups at that time, as [AppendDims] writes them; on the ledger's topic alone
+	Given   string // the command's data behind a 0, "" if it had none; on the ledger's topic alone
 	At      int64  // when the command was given, Unix milliseconds
 	Veil    Veil   // of a member that is hidden, and after a hide or restore
 	Data    string // the member's after the change; "" if it has none

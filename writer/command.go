@@ -38,10 +38,18 @@ type Command struct {
 
 // text is the member as apply.lua takes it: with the command's data, if it has any, behind it.
 func (c *Command) text() string {
-	if c.Data == nil || !c.HasData {
+	if !c.HasData {
 		return c.Member
 	}
-	return c.Member + "\x00" + *c.Data
+	return c.Member + c.given()
+}
+
+// given is the command's data behind a 0, "" if it has none.
+func (c *Command) given() string {
+	if c.Data == nil {
+		return ""
+	}
+	return "\x00" + *c.Data
 }
 
 // groups are the command's groups as one text, the same for equal ones; "" without any.
@@ -114,6 +122,7 @@ type rest struct {
 	Members jsontext.Value `json:"members"`
 	Tag     jsontext.Value `json:"tag"`
 	Data64  jsontext.Value `json:"data64"`
+	Given64 jsontext.Value `json:"given64"`
 }
 
 // encodeCommand returns the JSON of a command, its time included: that of the record that

@@ -463,7 +463,7 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 	}
 	score := m.scores[j.Member]
 	want := wire.Update{Board: h.board, Member: j.Member, Op: j.Op, Form: m.form, Score: score, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
-		Members: len(m.scores), OrderID: j.OrderID, At: j.At, Data: m.data[j.Member]}
+		Members: len(m.scores), OrderID: j.OrderID, At: j.At, Data: m.data[j.Member], Given: j.given()}
 	if j.Op.HasDelta() {
 		want.Delta = j.Number
 	}

@@ -46,11 +46,7 @@ func originOf(at kafka.TopicPartition) string {
 
 // mark returns the fields of c that a repeat must have in common with it.
 func mark(c *Command) string {
-	with := c.groups()
-	if c.Data != nil {
-		with += "\x00" + *c.Data
-	}
-	return wire.OrderMark(c.Op, c.Member, c.raw(), with)
+	return wire.OrderMark(c.Op, c.Member, c.raw(), c.groups()+c.given())
 }
 
 // packed returns c as apply.lua unpacks it: '>I8dBc10c7', and its origin on a durable board. at is the time that counts
@@ -69,20 +65,21 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 		return u, nil, badReply(record)
 	}
 	f := record[markLen:]
-	u = wire.Update{Board: c.Board, Member: c.Member, By: c.groups(), Op: c.Op, Form: c.Form, OrderID: c.OrderID, HasSum: true,
+	u = wire.Update{Board: c.Board, Member: c.Member, By: c.groups(), Given: c.given(), Op: c.Op, Form: c.Form, OrderID: c.OrderID, HasSum: true,
 		Score: math.Float64frombits(bigEndian(f[:8])), Run: bigEndian(f[8:15]), Seq: bigEndian(f[15:21]),
 		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:37]))}
 	if c.Op.HasDelta() {
 		u.Delta = c.Number
 	}
-	rest, ok := record[recordLen:], true
-	if c.HasData {
-		u.Data, rest, ok = readData(rest)
+	rest := record[recordLen:]
+	if data, after, ok := readData(rest); c.HasData && ok {
+		if trims, ok = readTrims(u, after); ok {
+			u.Data = data
+			return u, trims, nil
+		} // else it is of a time when members had none
 	}
-	if ok {
-		u.Veil, rest = wire.CutVeil(rest)
-		trims, ok = readTrims(u, rest)
-	}
+	u.Veil, rest = wire.CutVeil(rest)
+	trims, ok := readTrims(u, rest)
 	if !ok {
 		err = badReply(record)
 	}
@@ -101,7 +98,7 @@ func readData(text string) (data, rest string, ok bool) {
 
 // readTrims returns the updates of the members that were trimmed after u.
 func readTrims(u wire.Update, data string) (trims []wire.Update, ok bool) {
-	u.Op, u.Delta, u.Score, u.By, u.Data = wire.OpTrim, 0, 0, "", ""
+	u.Op, u.Delta, u.Score, u.By, u.Data, u.Given = wire.OpTrim, 0, 0, "", "", ""
 	for len(data) > 0 && len(data) != originLen {
 		const head = 6 + 1 // sum, length of the member
 		if len(data) < head || len(data) < head+int(data[6]) {

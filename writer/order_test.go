@@ -30,3 +30,23 @@ func FuzzOutcome(f *testing.F) {
 		}
 	})
 }
+
+// A class that gets data: true has records of order ids without any yet.
+func TestRecordsOfATimeWithoutData(t *testing.T) {
+	c := &Command{Board: "b", Member: "m", Op: wire.OpIncr, Number: 2, OrderID: "o", At: 5, HasData: true}
+	before := wire.Update{Board: "b", Member: "m", Op: wire.OpIncr, Delta: 2, Score: 7, Run: 1, Seq: 2, HasSum: true, Members: 1, OrderID: "o", At: 5}
+	with := before
+	with.Data = "car"
+	for record, want := range map[string]wire.Update{
+		string(wire.AppendOrder(nil, &before, 2, false)):                before,
+		string(wire.AppendOrder(nil, &before, 2, false)) + "\x00\x00ab": before, // its origin
+		string(wire.AppendOrder(nil, &before, 2, true)) + "\x00\x00ab":  before,
+		string(wire.AppendOrder(nil, &with, 2, true)):                   with,
+		string(wire.AppendOrder(nil, &with, 2, true)) + "abcd":          with,
+	} {
+		u, trims, err := readRecord(c, record)
+		if err != nil || u != want || len(trims) > 0 {
+			t.Errorf("%q: %+v, %v, %v, want %+v", record, u, trims, err, want)
+		}
+	}
+}

@@ -193,7 +193,7 @@ func (e *ending) nameBoards(superHot bool) {
 	if e.ledger {
 		split = fmt.Sprintf(", {name: wide, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: true, shards: 4}", e.name+"-wide:{period}")
 	}
-	text := fmt.Sprintf("%sclasses: [{name: gift, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: %v, ties: %s%s}%s]", host, e.name+":{zone}:{period}", e.ledger, ties, kind, split)
+	text := fmt.Sprintf("%sclasses: [{name: gift, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: %v, data: %v, ties: %s%s}%s]", host, e.name+":{zone}:{period}", e.ledger, e.ledger, ties, kind, split)
 	must(e.t, os.WriteFile(e.rooms+".new", []byte(text), 0o644))
 	must(e.t, os.Rename(e.rooms+".new", e.rooms))
 }

@@ -29,7 +29,7 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 		"--kafka", e.kafka, "--redis", "redis://"+e.redis.Options().Addr)
 	boards := map[rankcache.BoardID]bool{}
 	for i := range 3 {
-		status, answer := e.post(fmt.Sprintf(`{"order":"o%d","class":"gift","dims":{"zone":"1"},"member":"m%d","op":"incr","delta":1,"at":%d}`, i, i, time.Now().UnixMilli()))
+		status, answer := e.post(fmt.Sprintf(`{"order":"o%d","class":"gift","dims":{"zone":"1"},"member":"m%d","op":"incr","delta":1,"data":"car","at":%d}`, i, i, time.Now().UnixMilli()))
 		var u struct {
 			Board rankcache.BoardID
 			Score float64
@@ -65,7 +65,10 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 			Tag     string
 			Members int
 			File    string
-			Top     []struct{ Score, Raw float64 }
+			Top     []struct {
+				Score, Raw float64
+				Data       string
+			}
 		}
 		must(t, json.Unmarshal(r.Value, &f))
 		if n, split := wholes[f.Board]; split { // once for all shards
@@ -77,7 +80,7 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 		}
 		at, err := url.Parse(f.File)
 		must(t, err)
-		if _, err := os.Stat(at.Path); err != nil || !boards[f.Board] || f.Top[0].Score != 1 || f.Top[0].Raw <= 1 {
+		if _, err := os.Stat(at.Path); err != nil || !boards[f.Board] || f.Top[0].Score != 1 || f.Top[0].Raw <= 1 || f.Top[0].Data != "car" {
 			t.Errorf("%s: %v", r.Value, err)
 		}
 		delete(boards, f.Board)
@@ -100,7 +103,7 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 		t.Errorf("%d members in records, %d rows, want 3 and 15", members, rows)
 	}
 	for _, table := range []string{"rank_final", "rank_score", "rank_log"} {
-		must(t, testkit.SQL(t, database).QueryRowContext(t.Context(), "SELECT count(*) FROM "+table+" WHERE score = 1 AND raw > 1 AND raw < 2").Scan(&rows))
+		must(t, testkit.SQL(t, database).QueryRowContext(t.Context(), "SELECT count(*) FROM "+table+" WHERE score = 1 AND raw > 1 AND raw < 2 AND data = 'car'").Scan(&rows))
 		if rows != 3 {
 			t.Errorf("%s has %d rows with the score that is shown and the raw one, want 3", table, rows)
 		}

@@ -20,10 +20,11 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// lap is what a member has: its time, and when it came to it.
+// lap is what a member has: its time, when it came to it, and in which car.
 type lap struct {
 	score float64
 	reach int
+	car   string
 }
 
 // laps are boards of lap times, a plain account of each, and the commands.
@@ -36,14 +37,14 @@ type laps struct {
 
 // TestLapTimes: a class with order asc ranks as a plain account does, ties included, whoever
 // answers: the local copy, the hot page, Redis or the ledger. The ledger proves such boards, rebuilds
-// them, and a repeat gets the first answer then.
+// them with their members' data, and a repeat gets the first answer then.
 func TestLapTimes(t *testing.T) {
 	t.Parallel()
 	topic := testkit.Name(t)
 	d := newDegraded(t, "--topic-ledger", topic, "--ledger-partitions", "2")
 	w := &laps{degraded: d}
 	name := strings.ToLower(testkit.Name(t))
-	text := fmt.Sprintf("classes:\n- {name: laps, board: %q, period: none, order: asc, ties: first, ledger: true, ops: [set, incr, delete, best]}\nboards:\n", name+":{kind}")
+	text := fmt.Sprintf("classes:\n- {name: laps, board: %q, period: none, order: asc, ties: first, ledger: true, data: true, ops: [set, incr, delete, best]}\nboards:\n", name+":{kind}")
 	for _, kind := range []string{"super-hot", "hot", "none"} {
 		b := rankcache.BoardID(name + ":" + strings.ReplaceAll(kind, "-", ""))
 		if w.boards = append(w.boards, b); kind != "none" {
@@ -148,24 +149,30 @@ func (w *laps) race(b rankcache.BoardID, n int) {
 		member, score := fmt.Sprint("m", rand.IntN(20)), float64(70_000+rand.IntN(6))
 		c := fmt.Sprintf(`{"order":"o%d","board":%q,"member":%q,"at":%d,`, i, b, member, at)
 		before, there := account[member]
+		car, given := before.car, ""
+		if rand.IntN(3) > 0 {
+			car = []string{"", "ü>", "replay-9f86"}[rand.IntN(3)]
+			given = fmt.Sprintf(`,"data":%q`, car)
+		}
 		switch {
 		case there && rand.IntN(8) == 0:
 			commands = append(commands, c+`"op":"delete"}`)
 			delete(account, member)
 			continue
 		case there && rand.IntN(2) == 0:
-			commands = append(commands, c+fmt.Sprintf(`"op":"incr","delta":%v}`, score-before.score))
+			commands = append(commands, c+fmt.Sprintf(`"op":"incr","delta":%v%s}`, score-before.score, given))
 		case rand.IntN(2) == 0:
-			commands = append(commands, c+fmt.Sprintf(`"op":"best","score":%v}`, score))
-			if there {
-				score = min(score, before.score)
+			commands = append(commands, c+fmt.Sprintf(`"op":"best","score":%v%s}`, score, given))
+			if there && before.score <= score {
+				score, car = before.score, before.car
 			}
 		default:
-			commands = append(commands, c+fmt.Sprintf(`"op":"set","score":%v}`, score))
+			commands = append(commands, c+fmt.Sprintf(`"op":"set","score":%v%s}`, score, given))
 		}
-		if !there || before.score != score {
-			account[member] = lap{score, i}
+		if there && before.score == score {
+			i = before.reach
 		}
+		account[member] = lap{score, i, car}
 	}
 	w.account, w.commands = append(w.account, account), append(w.commands, strings.Join(commands, ","))
 	answers, err := w.post(w.commands[len(w.commands)-1])
@@ -209,10 +216,11 @@ func (w *laps) check(s *child, i int) {
 		Rank   int
 		Member string
 		Score  float64
+		Data   string
 	}
 	var want []row
 	for member, l := range w.account[i] {
-		want = append(want, row{0, member, l.score})
+		want = append(want, row{0, member, l.score, l.car})
 	}
 	slices.SortFunc(want, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(w.account[i][a.Member].reach, w.account[i][b.Member].reach))

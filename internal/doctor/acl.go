@@ -91,7 +91,7 @@ func (r Redis) needs(role string) []permission {
 		return []permission{read("ZRANGEBYSCORE", ends, 0, 0), read("ZRANGE", ends, 0, 0), read("ZCARD", ends), read("HGETALL", absent), read("EXISTS", board), read("EXISTS", meta),
 			read("GET", meta), read("GET", lease), read("EVALSHA", noScript, 1, meta), read("HGETALL", r.Names.AppliedKey("0")), read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("INFO", "server"), read("TIME"),
 			none("EVAL", "return 0", 1, meta), none("SETRANGE", meta, 0, ""), none("ZREM", ends, nobody), none("ZADD", ends, "XX", 1, nobody), write("HSET", absent, "t", 1), none("HDEL", absent, nobody),
-			read("ZCARD", board), read("ZSCAN", board, 0), write("MULTI"), none("PEXPIREAT", board, 1), // of finals
+			read("ZCARD", board), read("ZSCAN", board, 0), read("HMGET", r.Names.CompanionKey(probeBoard, wire.Data), "m"), write("MULTI"), none("PEXPIREAT", board, 1), // of finals
 			read("ZRANGE", board, 0, 0), read("HGETALL", r.Names.CompanionKey(probeBoard, wire.Hidden)), read("HGET", primes, "m"), read("HEXISTS", primes, "m"), read("HLEN", primes), none("UNLINK", primes), read("INFO", "replication"), // of rolling boards
 			write("SET", lease, "x"), read("PTTL", lease), write("PEXPIRE", lease, 1), write("DEL", lease)}
 	case "ledger": // --rebuild-lost; the temporary keys begin with the name of the meta

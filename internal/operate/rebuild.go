@@ -133,8 +133,9 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 		}
 		defer store.Close()
 	}
-	boards := origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout))
-	follower := roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Every: 100 * time.Millisecond, Origin: boards, Shared: o.SharedRooms(client),
+	var follower *roomsync.Follower
+	boards := origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout), origin.WithData(func(b rankcache.BoardID) bool { return follower.Tiers().HasData(b) }))
+	follower = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Every: 100 * time.Millisecond, Origin: boards, Shared: o.SharedRooms(client),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
 	if err := cli.ReadRooms(ctx, follower); err != nil {
 		return nil, fmt.Errorf("--rooms: %w", err)
@@ -298,7 +299,11 @@ func (r *rebuildReport) print(to io.Writer) error {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", b.Board, b.Result, b.Error)
 		}
 		for _, d := range b.List[:min(len(b.List), maxDifferencesShown)] {
-			fmt.Fprintf(table, "\t%s\tredis %s, %s %s (raw scores)\n", d.Member, scoreOrNone(d.Redis), r.From, scoreOrNone(d.Ledger))
+			data := ""
+			if d.RedisData != d.LedgerData {
+				data = fmt.Sprintf(", data %q and %q", d.RedisData, d.LedgerData)
+			}
+			fmt.Fprintf(table, "\t%s\tredis %s, %s %s (raw scores)%s\n", d.Member, scoreOrNone(d.Redis), r.From, scoreOrNone(d.Ledger), data)
 		}
 	}
 	return table.Flush()

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache"
 	"rankcache/controller"
 	"rankcache/internal/cli"
 	"rankcache/internal/doctor"
@@ -151,8 +152,9 @@ func (o *ControllerOptions) Ledger() (*ledger.Store, error) {
 
 // Build returns the controller and the rooms file that it follows.
 func (o *ControllerOptions) Build(client redis.UniversalClient, books *ledger.Store, log *slog.Logger, reg *cli.Registry) (*roomsync.Follower, *controller.Controller, error) {
-	boards := origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout))
-	rooms := roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Origin: boards, Shared: o.SharedRooms(client), Log: log}, reg)
+	var rooms *roomsync.Follower
+	boards := origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout), origin.WithData(func(b rankcache.BoardID) bool { return rooms.Tiers().HasData(b) }))
+	rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Origin: boards, Shared: o.SharedRooms(client), Log: log}, reg)
 	if err := rooms.Load(); err != nil {
 		return nil, nil, cli.Usagef("--rooms: %w", err)
 	}

@@ -35,7 +35,7 @@ func newRebuildsLost(o *LedgerOptions, store *ledger.Store, log *slog.Logger, re
 		r.close()
 		return nil, err
 	}
-	boards := origin.New(r.redis, o.Names, origin.WithTimeout(o.RedisTimeout))
+	boards := origin.New(r.redis, o.Names, origin.WithTimeout(o.RedisTimeout), origin.WithData(func(b rankcache.BoardID) bool { return r.rooms.Tiers().HasData(b) }))
 	r.rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Origin: boards, Shared: o.SharedRooms(r.redis), Log: log}, reg)
 	if err = r.rooms.Load(); err != nil {
 		r.close()

@@ -34,7 +34,7 @@ func (d *Differs) Error() string {
 	return fmt.Sprintf("Redis and the ledger differ in %d members of board %s (%d and %d members, state %s): all in %s", d.Members, d.Board, d.Redis, d.Ledger, d.State, d.File)
 }
 
-// read returns all members that Redis has of a closed board, by their bytes, and its stamp. The error wraps [ErrBehind] if the
+// read returns all members that Redis has of a closed board, joined with their data, by their bytes, and its stamp. The error wraps [ErrBehind] if the
 // ledger has another state.
 func (f *Finalizer) read(ctx context.Context, b rankcache.BoardID) (rows []rankcache.Entry, stamp rankcache.Stamp, err error) {
 	before, after, err := f.opts.Origin.Scan(ctx, b, func(batch []rankcache.Entry) error { rows = append(rows, batch...); return nil })

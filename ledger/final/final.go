@@ -139,7 +139,7 @@ func (f *Finalizer) make(ctx context.Context, b rankcache.BoardID, board class.B
 	if made.Top = rows[:min(len(rows), f.opts.Top)]; kind.FinalAll {
 		made.Rows = rows
 	}
-	data, err := encode(&made.Final, rows)
+	data, err := encode(&made.Final, kind.Data, rows)
 	if err != nil {
 		return nil, err
 	}

@@ -83,6 +83,67 @@ func openFolder(t *testing.T) Files {
 	return files
 }
 
+// Data of members is in SQL, in the file and in the record, and what differs is no final.
+func TestFinalOfMembersWithData(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, f *fixture) {
+		template, _, _ := strings.Cut(string(f.board), ":")
+		file, err := rooms.Parse([]byte("classes:\n- {name: cars, board: \"" + template + ":{zone}:{period}\", period: day, ledger: true, data: true}\n"))
+		must(t, err)
+		f.opts.Rooms = func() *rooms.File { return file }
+		f.opts.Origin = origin.New(f.redis, f.names, origin.WithData(func(rankcache.BoardID) bool { return true }))
+		f.opts.Top = 3
+		var rows []redis.Z
+		b := ledger.NewBatch("topic")
+		for i, u := range []wire.Update{{Member: "a", Score: 7, Data: "car"}, {Member: "b", Score: 2}, {Member: "ab", Score: 2, Data: "ü"}} {
+			must(t, f.redis.ZAdd(t.Context(), f.names.BoardKey(f.board), redis.Z{Member: u.Member, Score: u.Score}).Err())
+			if u.Data != "" {
+				must(t, f.redis.HSet(t.Context(), f.names.CompanionKey(f.board, wire.Data), u.Member, u.Data).Err())
+			}
+			rows = append(rows, redis.Z{Member: rankcache.JoinData(u.Member, u.Data), Score: u.Score})
+			value := testkit.Meta(5, uint64(i)+1, rows)
+			must(t, f.redis.Set(t.Context(), f.names.MetaKey(f.board), value, 0).Err())
+			meta, err := wire.ParseMeta(string(value))
+			must(t, err)
+			u.Board, u.Op, u.OrderID, u.Run, u.Seq, u.Sum, u.HasSum, u.Members = f.board, wire.OpSet, u.Member, meta.Run, meta.Seq, meta.Sum, true, i+1
+			b.Add(&wire.LedgerUpdate{Update: u, Class: "cars", Dims: map[string]string{"zone": "7"}, Tag: "20261122"}, 0, 0, int64(i))
+		}
+		_, err = f.opts.Store.Apply(t.Context(), b)
+		must(t, err)
+		key := f.names.CompanionKey(f.board, wire.Data)
+		must(t, f.redis.HSet(t.Context(), key, "b", "stolen").Err())
+		two := 2.0
+		want := []ledger.Difference{{Member: "b", Redis: &two, Ledger: &two, RedisData: "stolen"}}
+		_, err = f.Final(t.Context(), f.board)
+		if d, ok := errors.AsType[*Differs](err); !ok || !cmp.Equal(d.List, want) {
+			t.Fatalf("final of other data: %v", err)
+		}
+		must(t, f.redis.HDel(t.Context(), key, "b").Err())
+		record, err := f.Final(t.Context(), f.board)
+		must(t, err)
+		if !strings.Contains(string(record), `{"rank":1,"member":"a","score":7,"data":"car"},{"rank":2,"member":"b","score":2},{"rank":3,"member":"ab","score":2,"data":"ü"}`) {
+			t.Errorf("record %s", record)
+		}
+		made, err := f.opts.Store.FinalOf(t.Context(), f.board, 0, 10)
+		must(t, err)
+		if made.Top[0].Member != "a\x00car" || made.Top[1].Member != "b" || made.Top[2].Member != "ab\x00ü" {
+			t.Errorf("in SQL %+v", made.Top)
+		}
+		at, err := url.Parse(made.File)
+		must(t, err)
+		data, err := os.ReadFile(at.Path)
+		must(t, err)
+		type row struct {
+			Member string `parquet:"member"`
+			Data   string `parquet:"data"`
+		}
+		got, err := parquet.Read[row](bytes.NewReader(data), int64(len(data)))
+		if want := []row{{"a", "car"}, {"b", ""}, {"ab", "ü"}}; err != nil || !cmp.Equal(got, want) {
+			t.Errorf("file %v, %v", got, err)
+		}
+	})
+}
+
 // finalFileRow is a row of a class whose scores are S.
 type finalFileRow[S int64 | float64] struct {
 	Rank   int64   `parquet:"rank"`
@@ -242,7 +303,7 @@ func TestFileOfManyRows(t *testing.T) {
 		rows[i] = rankcache.Entry{Member: strconv.Itoa(i), Score: float64(-i) / 3}
 	}
 	for _, n := range []int{len(rows), 0} {
-		data, err := encode(&wire.Final{Board: "b"}, rows[:n])
+		data, err := encode(&wire.Final{Board: "b"}, false, rows[:n])
 		must(t, err)
 		got, err := parquet.Read[finalFileRow[float64]](bytes.NewReader(data), int64(len(data)))
 		must(t, err)
@@ -260,7 +321,7 @@ func TestFileOfManyRows(t *testing.T) {
 // Scores that Redis had before, and that no int64 can hold, are written as doubles.
 func TestFileOfScoresThatNoIntegerHolds(t *testing.T) {
 	f := &wire.Final{Board: "b", Form: rankcache.ScoreInteger}
-	data, err := encode(f, []rankcache.Entry{{Member: "a", Score: 1e300}, {Member: "b", Score: 1.5}})
+	data, err := encode(f, false, []rankcache.Entry{{Member: "a", Score: 1e300}, {Member: "b", Score: 1.5}})
 	must(t, err)
 	got, err := parquet.Read[finalFileRow[float64]](bytes.NewReader(data), int64(len(data)))
 	if want := []finalFileRow[float64]{{1, "a", 1e300, 1e300}, {2, "b", 1, 1.5}}; err != nil || !cmp.Equal(got, want) {
@@ -271,7 +332,7 @@ func TestFileOfScoresThatNoIntegerHolds(t *testing.T) {
 // Where the lowest score is the best the file has it as it is meant, and the negative beside it.
 func TestFileOfLowestScores(t *testing.T) {
 	f := &wire.Final{Board: "b", Form: rankcache.ScoreInteger | rankcache.ScoreLowest}
-	data, err := encode(f, []rankcache.Entry{{Member: "a", Score: -72499.5}, {Member: "b", Score: -72500}})
+	data, err := encode(f, false, []rankcache.Entry{{Member: "a", Score: -72499.5}, {Member: "b", Score: -72500}})
 	must(t, err)
 	got, err := parquet.Read[finalFileRow[int64]](bytes.NewReader(data), int64(len(data)))
 	if want := []finalFileRow[int64]{{1, "a", 72500, -72499.5}, {2, "b", 72500, -72500}}; err != nil || !cmp.Equal(got, want) {

@@ -28,9 +28,9 @@ type parquetColumn struct {
 	plain func(dst []byte, rank int, e *rankcache.Entry) []byte
 }
 
-// columnsOf returns the columns of a final's file. Scores are integers where they are shown so, unless
+// columnsOf returns the columns of a final's file, with data of a class whose members may have any. Scores are integers where they are shown so, unless
 // one is too great for them, which no writer makes.
-func columnsOf(form rankcache.ScoreForm, rows []rankcache.Entry) []parquetColumn {
+func columnsOf(form rankcache.ScoreForm, hasData bool, rows []rankcache.Entry) []parquetColumn {
 	score := parquetColumn{"score", format.Double, func(dst []byte, _ int, e *rankcache.Entry) []byte {
 		return appendDouble(dst, form.Shown(e.Score))
 	}}
@@ -40,16 +40,29 @@ func columnsOf(form rankcache.ScoreForm, rows []rankcache.Entry) []parquetColumn
 			return binary.LittleEndian.AppendUint64(dst, uint64(int64(form.Shown(e.Score)))) // #nosec G115 -- its bits
 		}
 	}
-	return []parquetColumn{
+	columns := []parquetColumn{
 		{"rank", format.Int64, func(dst []byte, rank int, _ *rankcache.Entry) []byte {
 			return binary.LittleEndian.AppendUint64(dst, uint64(rank)) // #nosec G115 -- from 1
 		}},
 		{"member", format.ByteArray, func(dst []byte, _ int, e *rankcache.Entry) []byte {
-			return append(binary.LittleEndian.AppendUint32(dst, uint32(len(e.Member))), e.Member...) // #nosec G115 -- a member is short
+			member, _ := rankcache.SplitData(e.Member)
+			return appendText(dst, member)
 		}},
 		score,
 		{"raw", format.Double, func(dst []byte, _ int, e *rankcache.Entry) []byte { return appendDouble(dst, e.Score) }},
 	}
+	if hasData {
+		columns = append(columns, parquetColumn{"data", format.ByteArray, func(dst []byte, _ int, e *rankcache.Entry) []byte {
+			_, data := rankcache.SplitData(e.Member)
+			return appendText(dst, data)
+		}})
+	}
+	return columns
+}
+
+// appendText appends a text, which is short.
+func appendText(dst []byte, text string) []byte {
+	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(text))), text...) // #nosec G115 -- some hundred bytes at most
 }
 
 func appendDouble(dst []byte, f float64) []byte {
@@ -69,13 +82,13 @@ type parquetFile struct {
 
 // encode returns the rows, which are in the order of their ranks, as a Parquet file whose
 // metadata tells of the board. Equal rows give the same bytes.
-func encode(f *wire.Final, rows []rankcache.Entry) ([]byte, error) {
+func encode(f *wire.Final, hasData bool, rows []rankcache.Entry) ([]byte, error) {
 	codec, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
 	defer codec.Close()
-	columns := columnsOf(f.Form, rows)
+	columns := columnsOf(f.Form, hasData, rows)
 	p := &parquetFile{columns: columns, data: []byte(parquetMagic), codec: codec, meta: format.FileMetaData{Version: 1, Schema: parquetSchema(columns), NumRows: int64(len(rows)),
 		CreatedBy: "rankcache", KeyValueMetadata: about(f)}}
 	for from := 0; from < len(rows); from += groupRows {

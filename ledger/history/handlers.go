@@ -58,6 +58,7 @@ type entryRow struct {
 	Rank   rank    `json:"rank"`
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
+	Data   string  `json:"data,omitempty"`
 }
 
 // rank is a place; 0, beyond those that are kept, is null.
@@ -72,7 +73,8 @@ func (r rank) MarshalJSON() ([]byte, error) {
 }
 
 func entryOf(f *ledger.Final, place int, e rankcache.Entry) entryRow {
-	return entryRow{rank(place), e.Member, f.Form.Shown(e.Score)}
+	member, data := rankcache.SplitData(e.Member)
+	return entryRow{rank(place), member, f.Form.Shown(e.Score), data}
 }
 
 func (s *server) finals(w http.ResponseWriter, r *http.Request) {

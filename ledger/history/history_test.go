@@ -36,7 +36,7 @@ func newServer(t *testing.T, kind string) (http.Handler, *ledger.Store) {
 			}
 			if zone == "1" {
 				f.Form = rankcache.ScoreInteger
-				f.Top = append(f.Top, rankcache.Entry{Member: "x/ü", Score: 1})
+				f.Top = append(f.Top, rankcache.Entry{Member: rankcache.JoinData("x/ü", "car"), Score: 1})
 			}
 			must(t, store.SaveFinal(t.Context(), f))
 		}
@@ -100,10 +100,15 @@ func TestFinalsArePaged(t *testing.T) {
 			if f := p.History[0]; f.Rank != 4 || f.Member != "m3" || f.State != "1-2-000000000003" {
 				t.Errorf("history %+v", f)
 			}
+			var one struct{ History []entryRow }
+			get(t, h, "/v1/members/x%2F%C3%BC/history?limit=1", &one)
+			if got := fmt.Sprint(one.History); got != "[{5 x/ü 1 car}]" {
+				t.Errorf("history %s", got)
+			}
 			for _, c := range []struct {
 				zone, args, want string
-			}{{"1", "", "[{1 m0 9} {2 m1 8} {3 m2 7} {4 m3 6} {5 x/ü 1}]"}, {"2", "", "[{1 m0 9.5} {2 m1 8.5} {3 m2 7.5} {4 m3 6.5}]"},
-				{"2", "&start=2&limit=1", "[{3 m2 7.5}]"}, {"2", "&start=4", "[]"}} {
+			}{{"1", "", "[{1 m0 9 } {2 m1 8 } {3 m2 7 } {4 m3 6 } {5 x/ü 1 car}]"}, {"2", "", "[{1 m0 9.5 } {2 m1 8.5 } {3 m2 7.5 } {4 m3 6.5 }]"},
+				{"2", "&start=2&limit=1", "[{3 m2 7.5 }]"}, {"2", "&start=4", "[]"}} {
 				var f struct {
 					Entries []entryRow
 					Members int

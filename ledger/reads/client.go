@@ -99,8 +99,10 @@ func (a *Answer) set(q *rankcache.Query, to *rankcache.Answer, began time.Time) 
 		to.Start, to.Matches = *a.Before+q.Start, *a.Within
 	}
 	to.Entries, to.Ahead = entriesOf(a.Entries), aheadOf(a.Ahead, ranked && len(a.Entries) > 0)
+	to.Data = a.data()
 	for i := range a.Own {
 		from, own := &a.Own[i], &to.Own[i]
+		own.Data = to.Data
 		if from.Cut {
 			own.Err = rankcache.ErrFinalCut
 			continue
@@ -111,6 +113,21 @@ func (a *Answer) set(q *rankcache.Query, to *rankcache.Answer, began time.Time) 
 			own.Better = (&Row{Score: *from.Better, Raw: from.BetterRaw}).raw()
 		}
 	}
+}
+
+// data returns what the members of an answer have beside their scores, nil if none has any.
+func (a *Answer) data() (d *rankcache.Data) {
+	add := func(rows []Row) {
+		for i := range rows {
+			d = d.With(rows[i].Member, rows[i].Data)
+		}
+	}
+	add(a.Entries)
+	for i := range a.Own {
+		d = d.With(a.Own[i].Member, a.Own[i].Data)
+		add(a.Own[i].Neighbours)
+	}
+	return d
 }
 
 // ask posts reads and returns their answers, which are as long as they must be, and when it

@@ -110,9 +110,10 @@ type Row struct {
 	Member string   `json:"member"`
 	Score  float64  `json:"score"`
 	Raw    *float64 `json:"raw,omitempty"`
+	Data   string   `json:"data,omitempty"` // what it has beside its score
 }
 
-func rowOf(r ledger.Row) Row { return Row{r.Member, r.Score, rawOf(r.Score, r.Raw)} }
+func rowOf(r ledger.Row) Row { return Row{r.Member, r.Score, rawOf(r.Score, r.Raw), r.Data} }
 
 // rawOf returns a raw score if it is not the one that is shown.
 func rawOf(score, raw float64) *float64 {

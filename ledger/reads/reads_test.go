@@ -36,6 +36,7 @@ type board struct {
 	wire.Update
 	t      *testing.T
 	scores map[string]float64
+	data   map[string]string
 	store  *ledger.Store
 	redis  *redis.Client
 	origin *origin.Origin
@@ -48,7 +49,7 @@ type board struct {
 // newBoard returns an empty board and a server of reads.
 func newBoard(t *testing.T, kind string) *board {
 	t.Helper()
-	b := &board{t: t, scores: map[string]float64{}, at: time.Now()}
+	b := &board{t: t, scores: map[string]float64{}, data: map[string]string{}, at: time.Now()}
 	b.Run, b.Board = 7, rankcache.BoardID(strings.NewReplacer("_", "-", "/", "-").Replace(testkit.Name(t)))
 	var err error
 	b.url = testkit.Database(t, kind)
@@ -60,7 +61,7 @@ func newBoard(t *testing.T, kind string) *board {
 	must(t, b.store.Begin(t.Context(), "topic", 0, 0))
 	b.redis = redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { b.redis.Close() })
-	b.origin = origin.New(b.redis, wire.DefaultNames())
+	b.origin = origin.New(b.redis, wire.DefaultNames(), origin.WithData(func(rankcache.BoardID) bool { return true }))
 	mux := http.NewServeMux()
 	New(Config{Store: b.store, Current: func() time.Time { return b.at }, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry()}).Register(mux)
 	server := httptest.NewServer(mux)
@@ -70,13 +71,14 @@ func newBoard(t *testing.T, kind string) *board {
 	return b
 }
 
-// set gives members scores, in Redis and in the ledger.
+// set gives members, joined with their data, scores, in Redis and in the ledger.
 func (b *board) set(scores ...rankcache.Entry) {
 	b.t.Helper()
 	batch := ledger.NewBatch("topic")
 	first := b.record
 	for _, e := range scores {
 		u := b.next(e)
+		e.Member = u.Member
 		batch.Add(&wire.LedgerUpdate{Update: u, Class: "gift", Dims: map[string]string{"zone": "7"}, Tag: "20261122"}, 0, first, b.record)
 		b.record++
 		key := wire.DefaultNames().BoardKey(b.Board)
@@ -84,6 +86,11 @@ func (b *board) set(scores ...rankcache.Entry) {
 			must(b.t, b.redis.ZRem(b.t.Context(), key, e.Member).Err())
 		} else {
 			must(b.t, b.redis.ZAdd(b.t.Context(), key, redis.Z{Member: e.Member, Score: e.Score}).Err())
+		}
+		if key := wire.DefaultNames().CompanionKey(b.Board, wire.Data); u.Data != "" {
+			must(b.t, b.redis.HSet(b.t.Context(), key, e.Member, u.Data).Err())
+		} else {
+			must(b.t, b.redis.HDel(b.t.Context(), key, e.Member).Err())
 		}
 	}
 	_, err := b.store.Apply(b.t.Context(), batch)
@@ -94,9 +101,12 @@ func (b *board) set(scores ...rankcache.Entry) {
 const gone, trimmed = -1e300, -2e300
 
 func (b *board) next(e rankcache.Entry) wire.Update {
-	if before, there := b.scores[e.Member]; there {
-		b.Sum -= wire.Hash(e.Member, before)
+	text := e.Member
+	member, data := rankcache.SplitData(text)
+	if before, there := b.scores[member]; there {
+		b.Sum -= wire.Hash(rankcache.JoinData(member, b.data[member]), before)
 	}
+	e.Member = member
 	b.Seq++
 	u := b.Update
 	u.Member, u.Score, u.Op, u.At, u.OrderID = e.Member, e.Score, wire.OpSet, 1700000000000, fmt.Sprint("o", b.Seq)
@@ -104,8 +114,8 @@ func (b *board) next(e rankcache.Entry) wire.Update {
 		u.Op, u.Score = map[float64]wire.Op{gone: wire.OpDelete, trimmed: wire.OpTrim}[e.Score], 0
 		delete(b.scores, e.Member)
 	} else {
-		b.scores[e.Member] = e.Score
-		b.Sum += wire.Hash(e.Member, e.Score)
+		b.scores[e.Member], b.data[e.Member], u.Data = e.Score, data, data
+		b.Sum += wire.Hash(text, e.Score)
 	}
 	b.Sum &= 1<<48 - 1
 	u.Sum, u.HasSum, u.Members = b.Sum, true, len(b.scores)
@@ -122,7 +132,7 @@ func TestAnswersEqualRedis(t *testing.T) {
 			var changes []rankcache.Entry
 			numbers := []float64{0, 1, 1, 2, 2.5, 2.75, -1, -1.5, -2, 0.1, 1e17, -1e17, 1<<53 - 1, 1048576.9999995232, 5e-324, 1e-7}
 			for range 400 {
-				e := rankcache.Entry{Member: memberOf(r), Score: numbers[r.IntN(len(numbers))]}
+				e := rankcache.Entry{Member: rankcache.JoinData(memberOf(r), []string{"", "car", "ü>"}[r.IntN(3)]), Score: numbers[r.IntN(len(numbers))]}
 				if r.IntN(8) == 0 {
 					e.Score = gone
 				}
@@ -168,7 +178,15 @@ func (b *board) compare(r *rand.Rand, i int) {
 	qs := []rankcache.Query{q, several, ranked, many, between, count,
 		{Board: b.Board, Order: order, Members: q.Members, Around: 7}, {Board: b.Board, Order: order, Start: q.Start, Limit: q.Limit + 1}}
 	unstamped := cmp.Options{cmpopts.IgnoreFields(rankcache.Stamp{}, "State", "At"), cmpopts.IgnoreFields(rankcache.Answer{}, "Source", "CurrentAt", "Kept"), cmpopts.IgnoreFields(rankcache.Own{}, "Source"),
-		cmpopts.EquateEmpty(), cmpopts.EquateErrors()}
+		cmpopts.EquateEmpty(), cmpopts.EquateErrors(), cmp.Transformer("texts", func(d *rankcache.Data) map[string]string {
+			has := make(map[string]string)
+			for member := range b.data {
+				if text := d.Of(member); text != "" {
+					has[member] = text
+				}
+			}
+			return has
+		})}
 	for _, q := range qs {
 		want, got := rankcache.One(ctx, b.origin, q), rankcache.One(ctx, b.client, q)
 		must(b.t, want.Err)

@@ -152,13 +152,13 @@ func (s *sender) close(err error) error {
 	return err
 }
 
-// rows are the members of a board, and of a trimmed one those that were driven out.
+// rows are the members of a board, joined with their data, and of a trimmed one those that were driven out.
 type rows interface {
 	Members(fn func(rankcache.Entry) error) error
 	Trimmed(fn func(rankcache.Entry) error) error
 }
 
-// writeMembers writes the sorted set, and the scores of all members of a trimmed board.
+// writeMembers writes the sorted set, members' data, and the scores of all members of a trimmed board.
 func (w *work) writeMembers(ctx context.Context, v rows) error {
 	w.done.Members, w.sum = 0, 0
 	s := w.newSender(ctx)
@@ -179,10 +179,18 @@ func (w *work) writeMembers(ctx context.Context, v rows) error {
 		}
 		return flush(batchSize)
 	}
+	data := w.keys.companion(wire.Data)
 	err := v.Members(func(e rankcache.Entry) error {
-		batch[boardKey] = append(batch[boardKey], e.Score, e.Member)
 		w.done.Members++
 		w.sum = (w.sum + wire.Hash(e.Member, e.Score)) & wire.SumMask
+		member, text := rankcache.SplitData(e.Member)
+		if text != "" && !w.rules.Data {
+			return fmt.Errorf("%w: member %.40q has data, and the board's class has none any more: set data: true again", ErrIncomplete, member)
+		}
+		if e.Member = member; text != "" {
+			batch[data] = append(batch[data], member, text)
+		}
+		batch[boardKey] = append(batch[boardKey], e.Score, member)
 		return keep(e)
 	})
 	if err == nil && w.rules.Trimmed {
@@ -247,7 +255,7 @@ func (o *orderWriter) add(u *wire.Update) error {
 			number = rankcache.ScoreInteger.Shown(number)
 		}
 	}
-	o.last, o.record = u, wire.AppendOrder(nil, u, number)
+	o.last, o.record = u, wire.AppendOrder(nil, u, number, o.rules.Data)
 	return nil
 }
 

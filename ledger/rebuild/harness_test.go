@@ -70,6 +70,8 @@ const classes = `classes:
 - {name: plain, board: "NAME-plain:{zone}", period: none, ledger: true}
 - {name: ties, board: "NAME-ties:{zone}", period: none, ledger: true, ties: first, score: integer}
 - {name: trim, board: "NAME-trim:{zone}", period: none, ledger: true, trim: 8, ops: [incr]}
+- {name: cars, board: "NAME-cars:{zone}", period: none, ledger: true, data: true, ops: [incr, set, best, delete]}
+- {name: best, board: "NAME-best:{zone}", period: none, ledger: true, data: true, trim: 8, ops: [best]}
 - {name: groups, board: "NAME-groups:{zone}", period: none, ledger: true, ops: [incr], feeds: [{class: guilds, by: guild}]}
 - {name: guilds, board: "NAME-guilds:{zone}", period: none, ledger: true, ops: [incr]}
 - {name: split, board: "NAME-split:{zone}", period: none, ledger: true, shards: 2, ops: [incr]}
@@ -138,7 +140,7 @@ func (f *fixture) of(class, zone string) *fixture {
 
 func (f *fixture) rules(b rankcache.BoardID) Rules {
 	_, kind, _ := f.file.Board(b)
-	return Rules{Expires: time.Now().Add(time.Hour).UnixMilli(), OrderLife: kind.Orders, Buckets: 4, Trimmed: kind.Trim > 0, Ties: kind.Ties != rooms.TiesMember}
+	return Rules{Expires: time.Now().Add(time.Hour).UnixMilli(), OrderLife: kind.Orders, Buckets: 4, Trimmed: kind.Trim > 0, Ties: kind.Ties != rooms.TiesMember, Data: kind.Data}
 }
 
 // run runs a part until the test ends.
@@ -189,12 +191,26 @@ func (f *fixture) give(t testing.TB, id, member, what string) {
 func (f *fixture) fill(t testing.TB) {
 	t.Helper()
 	for i := range 40 {
-		f.give(t, fmt.Sprint("incr-", i), fmt.Sprint("m", i%12), fmt.Sprintf(`"op":"incr","delta":%d`, i+1))
+		change := fmt.Sprintf(`"op":"incr","delta":%d`, i+1)
+		if f.class == "best" {
+			change = fmt.Sprintf(`"op":"best","score":%d,"data":"car %d"`, (i*7)%40, i)
+		}
+		f.give(t, fmt.Sprint("incr-", i), fmt.Sprint("m", i%12), change)
+	}
+	if f.class == "cars" {
+		f.give(t, "car", "m1", `"op":"incr","delta":1,"data":"car"`)
+		f.give(t, "kept", "m1", `"op":"incr","delta":1`)
+		f.give(t, "worse", "m1", `"op":"best","score":1,"data":"ü"`)
+		f.give(t, "better", "m2", `"op":"best","score":1000,"data":"ü"`)
+		f.give(t, "removed", "m2", `"op":"best","score":1001,"data":""`)
+		f.give(t, "none", "m3", `"op":"incr","delta":1,"data":""`)
+		f.give(t, "on m5", "m5", `"op":"set","score":3,"data":"gone with it"`)
+		f.give(t, "on m6", "m6", `"op":"set","score":0,"data":"ü\""`)
 	}
 	if f.class == "groups" {
 		f.give(t, "grouped", "m1", `"by":{"guild":"g1"},"op":"incr","delta":2`)
 		f.give(t, "other", "m1", `"by":{"guild":"g\"2"},"op":"incr","delta":2`)
-	} else if f.class != "trim" {
+	} else if f.class != "trim" && f.class != "best" {
 		f.give(t, "set", "m3", `"op":"set","score":7`)
 		f.give(t, "delete", "m4", `"op":"delete"`)
 		f.give(t, "later", "m4", `"op":"incr","delta":2`)
@@ -235,14 +251,16 @@ func (f *fixture) lose(t testing.TB) {
 	must(t, f.redis.Del(t.Context(), f.keys(t)...).Err())
 }
 
-// scores returns what is on the board.
+// scores returns what is on the board, with members joined with their data.
 func (f *fixture) scores(t testing.TB) map[string]float64 {
 	t.Helper()
 	rows, err := f.redis.ZRangeWithScores(t.Context(), f.opts.Names.BoardKey(f.board), 0, -1).Result()
 	must(t, err)
+	data, err := f.redis.HGetAll(t.Context(), f.opts.Names.CompanionKey(f.board, wire.Data)).Result()
+	must(t, err)
 	scores := make(map[string]float64)
 	for _, r := range rows {
-		scores[r.Member.(string)] = r.Score
+		scores[rankcache.JoinData(r.Member.(string), data[r.Member.(string)])] = r.Score
 	}
 	return scores
 }
@@ -332,14 +350,14 @@ func (f *fixture) wantProved(t testing.TB) {
 
 func allScores(t testing.TB, db *sql.DB, board rankcache.BoardID) func(func(string, float64) bool) {
 	return func(yield func(string, float64) bool) {
-		rows, err := db.QueryContext(t.Context(), "SELECT member, raw FROM rank_score WHERE raw IS NOT NULL AND board = '"+string(board)+"'")
+		rows, err := db.QueryContext(t.Context(), "SELECT member, raw, COALESCE(data, '') FROM rank_score WHERE raw IS NOT NULL AND board = '"+string(board)+"'")
 		must(t, err)
 		defer rows.Close()
 		for rows.Next() {
-			var member string
+			var member, data string
 			var score float64
-			must(t, rows.Scan(&member, &score))
-			yield(member, score)
+			must(t, rows.Scan(&member, &score, &data))
+			yield(rankcache.JoinData(member, data), score)
 		}
 		must(t, rows.Err())
 	}

@@ -29,7 +29,7 @@ func TestRebuild(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, kind string) {
 		f := newFixture(t, kind, single)
-		for _, class := range []string{"plain", "ties", "trim", "groups"} {
+		for _, class := range []string{"plain", "ties", "trim", "groups", "cars", "best"} {
 			t.Run(class, func(t *testing.T) { asItWas(t, f.of(class, "7")) })
 		}
 		t.Run("writers wait", func(t *testing.T) { writersWait(t, f.of("plain", "wait")) })
@@ -57,6 +57,9 @@ func asItWas(t *testing.T, f *fixture) {
 	board := f.opts.Names.BoardKey(f.board)
 	must(t, f.redis.ZAdd(t.Context(), board, redis.Z{Member: "m1", Score: 1e6}, redis.Z{Member: "stranger", Score: 5}).Err())
 	must(t, f.redis.ZRem(t.Context(), board, "m7").Err())
+	if f.class == "cars" {
+		must(t, f.redis.HSet(t.Context(), f.opts.Names.CompanionKey(f.board, wire.Data), "m1", "stolen", "m2", "stolen").Err())
+	}
 	done, err := f.Rebuild(t.Context(), f.board)
 	must(t, err)
 	equal(t, "before, members, orders", []any{done.Before, done.Members, done.Orders}, []any{before, len(want), len(f.orders)})
@@ -69,8 +72,12 @@ func asItWas(t *testing.T, f *fixture) {
 	must(t, err)
 	equal(t, "before, of a board that is gone", done.Before.Run, uint64(0))
 	f.wantRebuilt(t, want, before)
-	f.give(t, "next", "m1", `"op":"incr","delta":3`)
-	if got := f.state(t).Seq; got != before.Seq+1 {
+	next := `"op":"incr","delta":3`
+	if f.class == "best" {
+		next = `"op":"best","score":100,"data":"last"`
+	}
+	f.give(t, "next", "m1", next)
+	if got := f.state(t).Seq; got != before.Seq+1 && f.class != "best" {
 		t.Errorf("the next change has seq %d, want %d", got, before.Seq+1)
 	}
 	if f.class != "trim" {

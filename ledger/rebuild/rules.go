@@ -19,6 +19,7 @@ type Rules struct {
 	OrderLife time.Duration
 	Buckets   int
 	Trimmed   bool // only the best members are in the sorted set
+	Data      bool // members may have data beside their scores
 	Ties      bool // the fraction of a raw score is its tie-break
 	Form      rankcache.ScoreForm
 	Addable   bool // what members had in an earlier life can be added: no best, ties, trim and commands that come again
@@ -28,6 +29,9 @@ type Rules struct {
 func (r *Rules) companions() (of []wire.Companion) {
 	if r.Trimmed {
 		of = append(of, wire.Scores)
+	}
+	if r.Data {
+		of = append(of, wire.Data)
 	}
 	return of
 }
@@ -53,7 +57,7 @@ func RulesOf(file *rooms.File, b rankcache.BoardID, d Defaults) Rules {
 		r.Addable = true
 		return r
 	}
-	r.OrderLife, r.Trimmed, r.Ties, r.Form = cmp.Or(class.Orders, d.OrderLife), class.Trim > 0, class.Ties != rooms.TiesMember, class.Form
+	r.OrderLife, r.Trimmed, r.Ties, r.Form, r.Data = cmp.Or(class.Orders, d.OrderLife), class.Trim > 0, class.Ties != rooms.TiesMember, class.Form, class.Data
 	r.Addable = !slices.Contains(class.Ops, wire.OpBest) && !r.Trimmed && !r.Ties && !class.Durable && !class.Rolls()
 	if end := board.Period.End; board.Period.Tag != "" {
 		r.End, r.Expires = end.UnixMilli(), end.Add(class.Keep).UnixMilli()

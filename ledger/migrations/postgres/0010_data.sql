@@ -1,0 +1,6 @@
+-- What members have beside their scores, NULL: nothing; and what a command gave, '' to remove it, NULL: nothing, which an order id must have
+-- in common with its repeats.
+ALTER TABLE rank_log ADD COLUMN data text, ADD COLUMN given text;
+ALTER TABLE rank_lost ADD COLUMN data text, ADD COLUMN given text;
+ALTER TABLE rank_score ADD COLUMN data text;
+ALTER TABLE rank_final ADD COLUMN data text;
