@@ -63,6 +63,7 @@ classes:
   - {name: ties, board: "ties_{x}", period: none, ties: first}
   - {name: ties-guards, board: "guarded_{x}", period: none, ties: first, guard: {changes: 60/1m, members: 1000000, action: observe}}
   - {name: gain, board: "gain_{x}", period: none, ops: [incr], guard: {gain: 1000000000000000/1h, action: refuse}}
+  - {name: data, board: "data_{x}", period: none, data: true}
   - {name: trim, board: "trim_{x}", period: none, ops: [incr], trim: 10000}
   - {name: durable, board: "durable_{x}", period: none, ops: [incr], durable: true}
   - {name: ordered, board: "ordered_{x}", period: none, durable: true}
@@ -92,7 +93,7 @@ type writeKind struct {
 // writeKinds are the rows. topic-three shows what three boards cost without feeds, singles what a call of the script with one command.
 var writeKinds = []writeKind{
 	{name: "zincrby", of: "zincrby", bare: true}, {name: "plain", of: "zincrby"},
-	{name: "ties", of: "plain"}, {name: "ties-guards", of: "plain"}, {name: "gain", of: "plain"}, {name: "trim", of: "plain"},
+	{name: "ties", of: "plain"}, {name: "ties-guards", of: "plain"}, {name: "gain", of: "plain"}, {name: "data", of: "plain"}, {name: "trim", of: "plain"},
 	{name: "durable", of: "plain"}, {name: "ordered", of: "plain"},
 	{name: "topic", of: "topic", boards: []rankcache.BoardID{"topic_1"}},
 	{name: "topic-durable", of: "topic", boards: []rankcache.BoardID{"topicdurable_1"}},
@@ -133,7 +134,7 @@ func newBenchWriteCommand() *cobra.Command {
 		Short: "Measure what a command costs Redis and the writer, for each kind of class",
 		Long: `Post increments in batches of 100 to a writer in this process, eight posts at a time, in
 turns to a board of each kind of class: plain, which is compared with ZINCRBY in pipelines of as
-many by as many clients, with ties, with ties and guards, with a limit on gain, one that
+many by as many clients, with ties, with ties and guards, with a limit on gain, with data (another one each time), one that
 keeps the best 10,000 members, a durable one of increments, whose commands are also in
 the command topic and read there (durable), and one whose posts wait for that (ordered).
 Then by way of the command topic: to a plain board (topic), to a durable one of either
@@ -268,7 +269,7 @@ const benchGroups = 500
 // makeCommands returns n commands, each of another member than the one before; of topic-three
 // each for three boards.
 func (b *writeBench) makeCommands(kind *writeKind, n int) (commands [][]byte) {
-	boards, by := 1, ""
+	boards, with := 1, ""
 	if kind.name == "topic-three" {
 		boards = 3
 	}
@@ -277,11 +278,14 @@ func (b *writeBench) makeCommands(kind *writeKind, n int) (commands [][]byte) {
 			if kind.turns {
 				x = i % len(kind.boards)
 			}
-			if kind.name == "groups" {
-				by = fmt.Sprintf(`"by":{"guild":"g%d"},`, b.orders%benchGroups)
+			switch kind.name {
+			case "groups":
+				with = fmt.Sprintf(`"by":{"guild":"g%d"},`, b.orders%benchGroups)
+			case "data":
+				with = fmt.Sprintf(`"data":"replay-%09d",`, b.orders)
 			}
 			commands = append(commands, fmt.Appendf(nil, `{"order":"order-%09d","class":%q,"dims":{"x":"%d"},%s"member":%q,"op":"incr","delta":%d}`,
-				b.orders, kind.name, x+1, by, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
+				b.orders, kind.name, x+1, with, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
 		}
 		b.orders++
 	}
