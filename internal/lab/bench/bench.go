@@ -19,7 +19,7 @@ func NewCommand() *cobra.Command {
   rankcache-lab bench read -o json
   rankcache-lab bench hot -o json`,
 	}
-	bench.AddCommand(newBenchReplayCommand(), newBenchLedgerCommand(), newBenchOpenCommand(), newSidecarCommand(), newLogCommand(), newBenchReadCommand(), newBenchWriteCommand(), newBenchVisibleCommand(), newBenchRollingCommand(), newBenchSplitCommand(), newBenchFleetCommand(), newBenchRESPCommand(), newBenchLiveCommand(), newBenchRPCCommand(), newBenchTargetCommand(), newBenchChartCommand(),
+	bench.AddCommand(newBenchReplayCommand(), newBenchLedgerCommand(), newBenchOpenCommand(), newSidecarCommand(), newLogCommand(), newBenchReadCommand(), newBenchWriteCommand(), newBenchVisibleCommand(), newBenchTailCommand(), newBenchRollingCommand(), newBenchSplitCommand(), newBenchFleetCommand(), newBenchRESPCommand(), newBenchLiveCommand(), newBenchRPCCommand(), newBenchTargetCommand(), newBenchChartCommand(),
 		newBenchHotCommand(), newBenchProfileCommand(), newBrokerCommand())
 	return bench
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 type openBench struct {
 	replayBench         // of the board that is opened
 	boards      int     // that are refilled at once
+	small       int     // members of each; 0: smallMembers
 	rate        float64 // reads a second of the other board
 	window      time.Duration
 	apart       bool
@@ -35,10 +37,13 @@ type openBench struct {
 	data        load.Target
 	args        []string // further ones of the sidecar
 	env         []string // in addition, the sidecar's
+	core        int      // the sidecar's; below 0 none of its own
 	filled      map[rankcache.BoardID]*fill.Board
 	shared      *sharedBoards // what the small boards are; nil: each has its own topic
 	// do measures, with the sidecar running; openBench.measure unless another bench sets it.
 	do func(ctx context.Context, sidecar int) error
+	// all has it measured by beside once, or with one sidecar after another; nil: once.
+	all func(ctx context.Context) error
 }
 
 // otherMembers is the size of the board that is read meanwhile, and smallMembers that of
@@ -123,8 +128,8 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(b.dir)
-	sidecarCore, undo, err := b.part()
-	if err != nil {
+	core, undo, err := b.part()
+	if b.core = core; err != nil {
 		return nil, err
 	}
 	defer undo()
@@ -143,23 +148,33 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 	if err := b.fillBoards(ctx); err != nil {
 		return nil, err
 	}
-	sidecar, err := b.startSidecar(ctx, server.Addr())
+	report = &openReport{Kafka: b.kafkaWhat, Members: b.members, Boards: b.boards, Cores: "shared by all"}
+	if core >= 0 {
+		report.Cores = fmt.Sprintf("the sidecar has core %d of %d", core, runtime.NumCPU())
+	}
+	if b.do == nil {
+		b.do = func(ctx context.Context, _ int) error { return b.measure(ctx, report) }
+	}
+	if b.all != nil {
+		return report, b.all(ctx)
+	}
+	return report, b.beside(ctx)
+}
+
+// beside measures with a sidecar.
+func (b *openBench) beside(ctx context.Context) error {
+	sidecar, err := b.startSidecar(ctx, b.redis.Options().Addr)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer sidecar.Wait()
 	defer sidecar.Process.Signal(os.Interrupt)
-	report = &openReport{Kafka: b.kafkaWhat, Members: b.members, Boards: b.boards, Cores: "shared by all"}
-	if sidecarCore >= 0 {
-		report.Cores = fmt.Sprintf("the sidecar has core %d of %d", sidecarCore, runtime.NumCPU())
-		if err := load.Pin(sidecar.Process.Pid, sidecarCore); err != nil {
-			return nil, err
+	if b.core >= 0 {
+		if err := load.Pin(sidecar.Process.Pid, b.core); err != nil {
+			return err
 		}
 	}
-	if b.do == nil {
-		return report, b.measure(ctx, report)
-	}
-	return report, b.do(ctx, sidecar.Process.Pid)
+	return b.do(ctx, sidecar.Process.Pid)
 }
 
 // part ties this process, and the servers that it will start, to all cores but the last,
@@ -197,7 +212,7 @@ func (b *openBench) fillBoards(ctx context.Context) error {
 		}
 	} else {
 		for _, id := range b.smallBoards() {
-			if err := b.fillBoard(ctx, id, smallMembers); err != nil {
+			if err := b.fillBoard(ctx, id, cmp.Or(b.small, smallMembers)); err != nil {
 				return err
 			}
 		}

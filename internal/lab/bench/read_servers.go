@@ -162,7 +162,7 @@ func (s *benchServers) write(path, server, ask string) error {
 		return fmt.Errorf("%s is written down from rankcache over Redis: redis-server: %w", path, servers.ErrNotInstalled)
 	}
 	q := get(ask)
-	resp, body, err := load.Ask(from.target("tcp"), &q)
+	resp, body, err := load.Ask(from.target("unix"), &q)
 	if err != nil {
 		return err
 	}
