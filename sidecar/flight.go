@@ -218,7 +218,7 @@ func (f *flights) fresh(ctx context.Context, q *rankcache.Query) rankcache.Answe
 		return rankcache.Answer{Err: err}
 	}
 	came, ask := time.Now(), []rankcache.Query{own(q)}
-	for again := false; ; again = true {
+	for again := false; ; {
 		found, began, err := f.fly(ctx, opOf(q), ask)
 		if err != nil {
 			return rankcache.Answer{Err: err}
@@ -235,11 +235,12 @@ func (f *flights) fresh(ctx context.Context, q *rankcache.Query) rankcache.Answe
 			return a
 		}
 		inTime := last && !a.Lags || q.MaxAge == 0 || came.Sub(asOf(&a, f.lags)) <= q.MaxAge
+		again = true
 		switch {
 		case inTime && reached(q, a.State):
 			return a
-		case a.Lags: // of a flight for another query
-			ask[0].Primary = true
+		case a.Lags: // of a flight for another query; one to the primary may be on its way since before the caller came
+			ask[0].Primary, again = true, false
 		case last:
 			return rankcache.Answer{Err: missed(q, a.State)}
 		}
