@@ -30,8 +30,9 @@ func TestReadsFromReplica(t *testing.T) {
 		h.give(t, board, 5)
 	}
 	r.follow(master)
-	alone := h.serve(t)
-	r.sidecar = h.serve(t, "--redis-read", "redis://"+replica)
+	small := []string{"--hot-promote-rate", "100000"} // however often it is read
+	alone := h.serve(t, small...)
+	r.sidecar = h.serve(t, append(small, "--redis-read", "redis://"+replica)...)
 	for _, c := range []*child{alone, r.sidecar} {
 		c.WaitReady(time.Minute)
 	}
