@@ -41,6 +41,7 @@ type Replicas struct {
 
 	history   string // of the primary; it belongs to Run
 	historyAt time.Time
+	logged    reason // the latest one; it belongs to Run, too
 }
 
 // reason is why the primary is read; "": it is not.
@@ -88,7 +89,7 @@ type ReplicaState struct {
 // the keeper of the primary writes. It sends nothing yet.
 func NewReplicas(primary *Origin, client redis.UniversalClient, written string, log *slog.Logger, reg prometheus.Registerer) *Replicas {
 	of := primary.reader.link
-	r := &Replicas{primary: primary.reader, clock: new(keeperClock), log: log,
+	r := &Replicas{primary: primary.reader, clock: new(keeperClock), log: log, logged: reasonStart,
 		replica: reader{&link{client: client, names: of.names, total: of.total, timeout: of.timeout, hasData: of.hasData, metrics: of.metrics}}}
 	r.replica.mscore.Store(true)
 	client.AddHook(&fence{written: written, clock: r.clock})
@@ -239,7 +240,7 @@ func (r *Replicas) Run(ctx context.Context) error {
 	return nil
 }
 
-// look sets the state, and logs that another reason holds than before.
+// look sets the state, and logs that another reason holds than at the last look.
 func (r *Replicas) look(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, r.primary.timeout)
 	defer cancel()
@@ -252,8 +253,9 @@ func (r *Replicas) look(ctx context.Context) {
 		next.Since = last.Since
 	}
 	r.state.Store(next)
-	switch {
-	case next.Reason == last.Reason:
+	logged := r.logged
+	switch r.logged = why; {
+	case why == logged:
 	case next.Used:
 		r.log.Info("boards are read from replicas", "master", next.Master)
 	default:

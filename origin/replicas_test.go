@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -336,4 +337,20 @@ func TestKeeperClock(t *testing.T) {
 func startReplicating(t *testing.T) *servers.Redis {
 	t.Helper()
 	return testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0", "--enable-debug-command", "local"}})
+}
+
+// That no replica answers is in the log once, also where a read has found it before the look.
+func TestReplicaAwayIsLogged(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	var lines bytes.Buffer
+	p.reads.log = slog.New(slog.NewTextHandler(&lines, nil))
+	p.replica.Stop()
+	p.read("primary", reasonAway, page)
+	for range 2 {
+		p.reads.look(t.Context())
+	}
+	if n := strings.Count(lines.String(), "level=WARN"); n != 1 || !strings.Contains(lines.String(), "reason=away") {
+		t.Errorf("want one warning, got %d: %s", n, lines.String())
+	}
 }
