@@ -155,7 +155,6 @@ func orderHash(board rankcache.BoardID, of ledger.BoardClass, member, order stri
 	var room [256]byte
 	if board != "" {
 		of = ledger.BoardClass{}
-		board, _, _ = class.CutShard(board) // the books name the whole board
 	}
 	key := room[:0]
 	for _, part := range []string{string(board), of.Name, of.Dims, member, order} {
@@ -341,14 +340,16 @@ func (c *comparison) has(order uint64) bool {
 }
 
 // change takes one change of the ledger, which the books should have.
-func (c *comparison) change(u *wire.Update, class ledger.BoardClass) error {
+func (c *comparison) change(u *wire.Update, of ledger.BoardClass) error {
 	c.report.Ledger++
 	if u.OrderID == "" {
 		c.report.Unnamed++
 		return nil
 	}
-	if !c.has(orderHash(u.Board, ledger.BoardClass{}, u.Member, u.OrderID)) && (class.Name == "" || !c.has(orderHash("", class, u.Member, u.OrderID))) {
-		c.add(Difference{Kind: Extra, Order: u.OrderID, Board: u.Board, Class: class.Name, Member: u.Member, Ledger: changeOf(u)})
+	whole, _, _ := class.CutShard(u.Board) // which the books name of a shard
+	on := func(b rankcache.BoardID) bool { return c.has(orderHash(b, of, u.Member, u.OrderID)) }
+	if !on(u.Board) && !on(whole) && (of.Name == "" || !on("")) {
+		c.add(Difference{Kind: Extra, Order: u.OrderID, Board: u.Board, Class: of.Name, Member: u.Member, Ledger: changeOf(u)})
 	}
 	return nil
 }

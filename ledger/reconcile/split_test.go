@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache/internal/testkit"
+	"rankcache/ledger"
 	"rankcache/wire"
 )
 
@@ -34,5 +35,14 @@ func TestBooksNameTheWholeBoard(t *testing.T) {
 		if d.Kind == Extra && (d.Order != "o9" || d.Board != s.on("m9")) {
 			t.Errorf("%+v", d)
 		}
+	}
+}
+
+// TestBoardsThatEndAsShards: an order of one board is not taken for that of another whose id ends as that of a shard.
+func TestBoardsThatEndAsShards(t *testing.T) {
+	c := &comparison{r: new(Reconciler), report: newReport(0, 1)}
+	c.orders = []uint64{orderHash("game.s1", ledger.BoardClass{}, "m", "bonus")}
+	if err := c.change(&wire.Update{Board: "game.s2", Member: "m", OrderID: "bonus"}, ledger.BoardClass{}); err != nil || c.report.Counts[Extra] != 1 {
+		t.Errorf("%v: an order that the books have on another board is no extra one: %+v", err, c.report)
 	}
 }
