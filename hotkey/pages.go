@@ -165,13 +165,16 @@ func (r *refresher) fetch(ctx context.Context, batch []*page) {
 }
 
 // read returns the head of each board, nil for those that could not be read, and when they are known to be current; and why not. A replica of
-// Redis that is behind a page is not asked for it: its bound is the state that it has.
+// Redis that is behind a page is not asked for it: its bound is the state that it has, or its age.
 func (r *refresher) read(ctx context.Context, batch []*page) (tops []*rankcache.Top, current []time.Time, err error) {
 	qs, as := make([]rankcache.Query, len(batch)), make([]rankcache.Answer, len(batch))
 	for i, p := range batch {
 		qs[i] = rankcache.Query{Board: p.board, Limit: r.cfg.Entries}
 		if old := p.cached.Load(); old != nil {
 			qs[i].MinState = old.top.State
+			if old.top.Run == 0 { // its state tells nothing
+				qs[i].MaxAge = max(time.Since(old.at), 1)
+			}
 		}
 	}
 	r.origin.Read(ctx, qs, as)

@@ -265,15 +265,30 @@ func TestRefreshAsksForNoOlderState(t *testing.T) {
 	}
 }
 
-// boundedOrigin notes the states that it is asked for.
+// The page of a board without a state, as one that no writer writes, is not replaced by an older one, either.
+func TestRefreshAsksForNoOlderPage(t *testing.T) {
+	origin := new(boundedOrigin)
+	r := &refresher{cfg: Config{}.withDefaults(), log: quiet(), metrics: newTestTracker(t, Config{}, nil).metrics, origin: origin}
+	plain, kept := &page{board: "plain"}, &page{board: "kept"}
+	at := time.Now().Add(-time.Minute)
+	plain.publish(&rankcache.Top{Board: "plain"}, at, at)
+	kept.publish(&rankcache.Top{Board: "kept", State: rankcache.State{Run: 3, Seq: 8}}, at, at)
+	r.fetch(t.Context(), []*page{plain, kept})
+	if age := origin.ages[0]; age < time.Minute || age > time.Since(at) || origin.ages[1] != 0 {
+		t.Errorf("asked for ages of up to %v", origin.ages)
+	}
+}
+
+// boundedOrigin notes the states and ages that it is asked for.
 type boundedOrigin struct {
 	state  rankcache.State
 	bounds []rankcache.State
+	ages   []time.Duration
 }
 
 func (o *boundedOrigin) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	for i := range qs {
-		o.bounds = append(o.bounds, qs[i].MinState)
+		o.bounds, o.ages = append(o.bounds, qs[i].MinState), append(o.ages, qs[i].MaxAge)
 		as[i].Begin(&qs[i], rankcache.SourceRedis, rankcache.Stamp{State: o.state, Members: 1}, time.Now())
 	}
 }
