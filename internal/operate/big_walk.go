@@ -138,7 +138,7 @@ func (w *bigWalk) isShard(s origin.Size) bool {
 	return true
 }
 
-// keepShards keeps the boards that are split if they are of the largest. A single board that is called as a shard is a board.
+// keepShards keeps the boards that are split if they are of the largest.
 func (w *bigWalk) keepShards() {
 	for whole, shards := range w.shards {
 		set := bigSet{key: string(whole)}
@@ -146,11 +146,25 @@ func (w *bigWalk) keepShards() {
 			set.members += s.Members
 			set.parts = append(set.parts, s)
 		}
-		if len(set.parts) == 1 {
-			set.key = set.parts[0].Key
+		if w.isSplit(whole, shards) {
+			w.keep(set)
+			continue
 		}
-		w.keep(set)
+		for _, s := range set.parts {
+			w.keep(bigSet{s.Key, s.Members, []origin.Size{s}})
+		}
 	}
+}
+
+// isSplit reports whether boards are the shards of one: there are two or more, those from 0 on, and there is no board of the whole one's id.
+// Others are only called so, as those of seasons.
+func (w *bigWalk) isSplit(whole rankcache.BoardID, shards map[int]origin.Size) bool {
+	for shard := range shards {
+		if shard >= len(shards) {
+			return false
+		}
+	}
+	return len(shards) > 1 && !slices.ContainsFunc(w.largest, func(kept bigSet) bool { return kept.parts[0].Board == whole })
 }
 
 func (w *bigWalk) wait(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/plan"
 	"rankcache/internal/testkit"
+	"rankcache/origin"
 	"rankcache/wire"
 )
 
@@ -87,6 +89,23 @@ func TestBigAddsShards(t *testing.T) {
 	}
 	if out, _, _ := findBig(t, addr, "--top", "1"); !strings.Contains(out, "3 shards, largest 50  split\n") || strings.Contains(out, ".s") {
 		t.Error(out)
+	}
+}
+
+// TestBigKeepsOtherBoardsApart: boards that are called as shards, as those of seasons, are no split board.
+func TestBigKeepsOtherBoardsApart(t *testing.T) {
+	size := func(b rankcache.BoardID, members int) origin.Size {
+		return origin.Size{Key: string(b), Board: b, Members: members}
+	}
+	w := &bigWalk{top: 10, progress: io.Discard}
+	must(t, w.add(t.Context(), []origin.Size{size("season.s1", 9), size("season.s2", 8), size("game", 7), size("game.s0", 6), size("game.s1", 5), size("split.s0", 2), size("split.s1", 1)}))
+	w.keepShards()
+	var got []string
+	for _, s := range w.largest {
+		got = append(got, fmt.Sprint(s.key, " ", s.members))
+	}
+	if want := []string{"season.s1 9", "season.s2 8", "game 7", "game.s0 6", "game.s1 5", "split 3"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
