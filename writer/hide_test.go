@@ -99,6 +99,24 @@ func TestHiddenMembersAreDeleted(t *testing.T) {
 	equal(t, "metric", testutil.ToFloat64(h.applier.metrics.hiddenLost), 1.0)
 }
 
+// The hash of a closed board is deleted: its result stands, also where all boards of the class have hidden another member since.
+func TestHiddenMembersOfAClosedBoardAreDeleted(t *testing.T) {
+	t.Parallel()
+	day, boardOf := hiding(t)
+	h := boardOf("1")
+	h.do1(t, h.opCommand("incr", "o1", "a", "delta", 5))
+	h.do1(t, h.opCommand("incr", "o2", "b", "delta", 3))
+	h.moved(t, "hide", "a")
+	m := h.meta(t)
+	m.Life = wire.LifeClosed
+	must(t, h.client.Set(t.Context(), h.opts.Names.MetaKey(h.board), wire.AppendMeta(nil, &m), redis.KeepTTL).Err())
+	day.hideAll(t, "hide", "b")
+	h.client.Del(t.Context(), h.opts.Names.CompanionKey(h.board, wire.Hidden))
+	_, _ = h.post(t, h.opCommand("incr", "o2", "b", "delta", 3))
+	equal(t, "board", h.scores(t), map[string]float64{"b": 3})
+	equal(t, "state", h.meta(t).State, m.State)
+}
+
 // A board hides members, and its class gets what such boards can't have: changes are refused, and the members stay hidden.
 func TestClassThatCantHide(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ for set = 0, 1 do
   end
 end
 local unhidden = meta and flags >= 128 and call('HEXISTS', hidden, '') == 0 -- somebody has deleted the hash
-for i = 14, (unhidden or not meta) and #ARGV or 0, 2 do -- of a new board: nobody sees it before
+for i = 14, (not meta or unhidden and flags % 16 < 2) and #ARGV or 0, 2 do -- of a new board: nobody sees it before; the result of a closed one stands
   if call('HSETNX', hidden, ARGV[i], ARGV[i + 1] .. ' ' .. (call('ZSCORE', KEYS[1], ARGV[i]) or '-')) == 1 then
     card = card - call('ZREM', KEYS[1], ARGV[i])
     if not meta then
