@@ -119,6 +119,11 @@ func (c *comparison) findShards() {
 			}
 		}
 	}
+	for _, boards := range c.boards { // one that the ledger has itself is not split
+		for _, b := range boards {
+			delete(c.shards, b)
+		}
+	}
 }
 
 // boardsOf returns the boards on which the ledger may have a row's order.

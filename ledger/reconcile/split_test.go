@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/ledger"
 	"rankcache/wire"
@@ -44,5 +45,16 @@ func TestBoardsThatEndAsShards(t *testing.T) {
 	c.orders = []uint64{orderHash("game.s1", ledger.BoardClass{}, "m", "bonus")}
 	if err := c.change(&wire.Update{Board: "game.s2", Member: "m", OrderID: "bonus"}, ledger.BoardClass{}); err != nil || c.report.Counts[Extra] != 1 {
 		t.Errorf("%v: an order that the books have on another board is no extra one: %+v", err, c.report)
+	}
+}
+
+// TestWholeBoardIsNoSplitOne: a board that the ledger has by its own id has no shards, whatever others are called.
+func TestWholeBoardIsNoSplitOne(t *testing.T) {
+	c := &comparison{boards: map[ledger.BoardClass][]rankcache.BoardID{{Name: "ever"}: {"lb"}, {Name: "season"}: {"lb.s1", "lb.s2"}, {Name: "split"}: {"wide.s0", "wide.s1"}}}
+	c.findShards()
+	for board, want := range map[rankcache.BoardID]int{"lb": 1, "lb.s1": 1, "wide": 3} {
+		if got := c.boardsOf(&Row{Board: board}); len(got) != want {
+			t.Errorf("%s: %v, want %d", board, got, want)
+		}
 	}
 }
