@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxHeldBytes is the largest size of one board's buffer, some 80,000 updates.
+	// maxHeldBytes is the largest size of one board's buffer, some 60,000 updates.
 	maxHeldBytes = 24 << 20
 	// maxHeldInAll bounds the bytes that all boards hold.
 	maxHeldInAll = 64 << 20

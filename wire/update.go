@@ -90,19 +90,19 @@ type Update struct {
 	Member  string
 	Op      Op
 	Form    rankcache.ScoreForm // how Score is shown, where it is known
+	HasSum  bool                // whether Sum is set; beside what is as small, as many updates are held
 	Delta   float64             // the amount that an incr added to the score that is shown, the number of a best
 	Score   float64             // the member's raw score after the change; unused by delete and trim
 	Seq     uint64              // the board's count of applied changes, this one included
 	Run     uint64              // the life of the board in which Seq counts; 0 with Seq 0
 	Sum     uint64              // the board's checksum after the change, if HasSum is set
-	HasSum  bool
-	Members int    // on the board after the change
-	OrderID string // the caller's idempotency key
-	By      string // the member's groups at that time, as [AppendDims] writes them; on the ledger's topic alone
-	Given   string // the command's data behind a 0, "" if it had none; on the ledger's topic alone
-	At      int64  // when the command was given, Unix milliseconds
-	Veil    Veil   // of a member that is hidden, and after a hide or restore
-	Data    string // the member's after the change; "" if it has none
+	Members int                 // on the board after the change
+	OrderID string              // the caller's idempotency key
+	By      string              // the member's groups at that time, as [AppendDims] writes them; on the ledger's topic alone
+	Given   string              // the command's data behind a 0, "" if it had none; on the ledger's topic alone
+	At      int64               // when the command was given, Unix milliseconds
+	Veil    Veil                // of a member that is hidden, and after a hide or restore
+	Data    string              // the member's after the change; "" if it has none
 }
 
 // AppendUpdate appends u in the wire form of the boards' topics (JSON, version 2), which has the
