@@ -59,8 +59,8 @@ func redisFaults() []fault {
 		inject: func(w *env) { w.must(w.redis.Pause()) },
 		heal:   func(w *env) { w.must(w.redis.Resume()) },
 	}, {
-		name:   "Redis is slow (400 ms more)",
-		inject: func(w *env) { w.readsRedis.Delay(200 * time.Millisecond) },
+		name:   "Redis is slow (250 ms more)", // a new connection takes three turns, of 900 ms in all
+		inject: func(w *env) { w.readsRedis.Delay(125 * time.Millisecond) },
 		heal:   func(w *env) { w.must(w.readsRedis.Restore()) },
 	}, {
 		name: "the sidecar alone can't reach Redis", due: redisAway, note: "writes go on",
