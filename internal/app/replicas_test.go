@@ -38,7 +38,7 @@ func TestReadsFromReplica(t *testing.T) {
 	}
 	r.awaitReads(`"reason":"no_keeper"`) // and the primary is read
 	r.await(r.sidecar, top(h.small, ""), 200, `"total":5`, within(0, time.Second))
-	startListening(t, append([]string{"keep", "--health", "127.0.0.1:0"}, h.common...)...)
+	startListening(t, append([]string{"keep", "--health", "127.0.0.1:0", "--hot-source", "none"}, h.common...)...)
 	r.awaitReads(`"used":true`)
 
 	const reads = 400

@@ -34,13 +34,14 @@ func newTailUpdates(ctx context.Context, b *openBench, rate int) (*tailUpdates, 
 	ctx, u.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(u.ended)
-		if err := u.run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		if err := u.run(ctx); !errors.Is(err, context.Canceled) {
 			u.failed.CompareAndSwap(nil, &err)
 		}
 	}()
 	return u, nil
 }
 
+// run blocks until ctx is done or an update fails.
 func (u *tailUpdates) run(ctx context.Context) error {
 	ids, begin := u.bench.smallBoards(), time.Now()
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 50, uint64(u.bench.small-1))
