@@ -223,8 +223,11 @@ func (b *visibleBench) postOne(ctx context.Context, i int) (p visiblePost, err e
 	var results struct {
 		Results []struct{ Result struct{ Seq uint64 } }
 	}
-	if err := errors.Join(err, json.Unmarshal(text, &results)); err != nil || len(results.Results) != b.batch {
-		return p, fmt.Errorf("the writer answers %d %.300q: %w", answer.StatusCode, text, err)
+	if err := errors.Join(err, json.Unmarshal(text, &results)); err != nil {
+		return p, fmt.Errorf("the writer answers %s, %.300q: %w", answer.Status, text, err)
+	}
+	if len(results.Results) != b.batch {
+		return p, fmt.Errorf("the writer answers %s, %.300q: want %d results", answer.Status, text, b.batch)
 	}
 	for _, r := range results.Results {
 		if r.Result.Seq == 0 {
