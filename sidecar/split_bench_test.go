@@ -14,9 +14,9 @@ func BenchmarkSplit(b *testing.B) {
 	for i := range 50_000 {
 		rows[fmt.Sprint(i)] = float64(i % 977)
 	}
-	w.set(b, rows)
+	w.Set(b, rows)
 	w.localOnly(16)
-	w.open["one"], w.splits.every = w.whole, lookEvery
+	w.open["one"], w.splits.every = w.Whole, lookEvery
 	for _, board := range []rankcache.BoardID{"one", splitID} {
 		for name, q := range map[string]rankcache.Query{"top": {Limit: 50}, "standing": {Members: []string{"777"}}} {
 			q.Board = board

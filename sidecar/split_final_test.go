@@ -26,7 +26,7 @@ func (o *oldShards) Read(ctx context.Context, qs []rankcache.Query, as []rankcac
 			continue
 		}
 		q.Board = class.ShardID(splitID, shard)
-		o.w.Read(ctx, []rankcache.Query{q}, as[i:i+1])
+		o.w.Split.Read(ctx, []rankcache.Query{q}, as[i:i+1])
 	}
 }
 
@@ -36,7 +36,7 @@ func TestSplitFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const old = rankcache.BoardID("wide:19990101")
 		w := newSplitWorld(t, 4)
-		w.set(t, map[string]float64{"a": 1, "b": 2, "c": 3})
+		w.Set(t, map[string]float64{"a": 1, "b": 2, "c": 3})
 		unknown := fmt.Errorf("%w: %w", rankcache.ErrUnavailable, rankcache.ErrNoBoard)
 		ask := func(redisHas bool, ledgerHas error) rankcache.Answer {
 			ledger := finalsOnly{fixture.New().Origin}

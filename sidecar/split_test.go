@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,76 +15,26 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/internal/testkit/fixture"
-	"rankcache/localboard"
 	"rankcache/rooms"
 )
 
 // splitWorld is a split board, and the same as one board.
 type splitWorld struct {
+	*fixture.Split // Redis, which has all shards
 	*Reader
-	n      int
-	shards map[rankcache.BoardID]*localboard.Board
-	open   fixture.Boards[Board] // those that are local; Redis has all
-	away   atomic.Bool           // Redis
-	calls  atomic.Int64          // of Redis
-	whole  *localboard.Board
-	seqs   map[rankcache.BoardID]uint64
-	rows   map[string]float64
+	n    int
+	open fixture.Boards[Board] // shards that are local
 }
 
 const splitID = rankcache.BoardID("gift:7")
 
 func newSplitWorld(t testing.TB, n int) *splitWorld {
 	t.Helper()
-	w := &splitWorld{n: n, shards: make(map[rankcache.BoardID]*localboard.Board), open: make(fixture.Boards[Board]), seqs: make(map[rankcache.BoardID]uint64), rows: make(map[string]float64)}
-	for i := range n {
-		id := class.ShardID(splitID, i)
-		w.shards[id] = localboard.New(id)
-	}
+	w := &splitWorld{Split: fixture.NewSplit(splitID, n), n: n, open: make(fixture.Boards[Board])}
 	file := fmt.Sprintf("classes:\n  - {name: gift, board: \"gift:{zone}\", period: none, shards: %d}\nboards: [{match: \"gift:7\", mode: super-hot}, {match: one, mode: super-hot}]\n", n)
 	defer func() { w.splits.every = 0 }() // each answer is of now
-	w.Reader = readerOf(t, Config{Tiers: fixture.Tiers(file), Boards: w.open, Origin: w})
+	w.Reader = readerOf(t, Config{Tiers: fixture.Tiers(file), Boards: w.open, Origin: w.Split})
 	return w
-}
-
-// Read implements Redis, which has all shards.
-func (w *splitWorld) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
-	w.calls.Add(1)
-	for i := range qs {
-		if w.away.Load() {
-			as[i].Fail(rankcache.ErrUnavailable)
-			continue
-		}
-		w.shards[qs[i].Board].Read(ctx, qs[i:i+1], as[i:i+1])
-		as[i].Kept = nil
-	}
-}
-
-// set gives members scores and publishes the boards; all is whether the boards are there with it from the start.
-func (w *splitWorld) set(t testing.TB, rows map[string]float64) {
-	t.Helper()
-	of := make(map[rankcache.BoardID][]rankcache.Entry)
-	for m, s := range rows {
-		w.rows[m] = s
-	}
-	var all []rankcache.Entry
-	for m, s := range w.rows {
-		id := class.ShardID(splitID, class.ShardOf(m, w.n))
-		of[id], all = append(of[id], rankcache.Entry{Member: m, Score: s}), append(all, rankcache.Entry{Member: m, Score: s})
-	}
-	for id, b := range w.shards {
-		w.seqs[id]++
-		b.Reset()
-		if err := b.Load(w.seqs[id], of[id]); err != nil {
-			t.Fatal(err)
-		}
-		b.Publish()
-	}
-	w.whole = localboard.New(splitID)
-	if err := w.whole.Load(1, all); err != nil {
-		t.Fatal(err)
-	}
-	w.whole.Publish()
 }
 
 // localOnly has so many shards open, and Redis answer the others.
@@ -93,7 +42,7 @@ func (w *splitWorld) localOnly(n int) {
 	clear(w.open)
 	for i := range n {
 		id := class.ShardID(splitID, i)
-		w.open[id] = w.shards[id]
+		w.open[id] = w.Shards[id]
 	}
 }
 
@@ -121,7 +70,7 @@ func TestSplitEqualsOneBoard(t *testing.T) {
 			for _, m := range names[:rand.IntN(len(names))] {
 				rows[m] = float64(rand.IntN(4+40*(round%2))) - 2
 			}
-			w.set(t, rows)
+			w.Set(t, rows)
 			w.localOnly([]int{n, 0, n / 2}[round%3])
 			for range 60 {
 				w.compare(t, w.query(names))
@@ -153,7 +102,7 @@ func (w *splitWorld) query(names []string) rankcache.Query {
 
 func (w *splitWorld) compare(t *testing.T, q rankcache.Query) {
 	t.Helper()
-	got, want := rankcache.One(t.Context(), w.Reader, q), rankcache.One(t.Context(), w.whole, q)
+	got, want := rankcache.One(t.Context(), w.Reader, q), rankcache.One(t.Context(), w.Whole, q)
 	if got.Err != nil {
 		t.Fatalf("%+v: %v", q, got.Err)
 	}
@@ -180,9 +129,9 @@ func (w *splitWorld) compare(t *testing.T, q rankcache.Query) {
 // TestSplitPartMissing: a shard that is neither here nor in Redis is no empty shard.
 func TestSplitPartMissing(t *testing.T) {
 	w := newSplitWorld(t, 4)
-	w.set(t, map[string]float64{"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6})
+	w.Set(t, map[string]float64{"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6})
 	w.localOnly(4)
-	w.away.Store(true)
+	w.Away.Store(true)
 	queries := []rankcache.Query{{Board: splitID, Limit: 3}, {Board: splitID, Members: []string{"a"}}, {Board: splitID, Limit: 3, Members: []string{"b"}, Around: 3}}
 	for _, q := range queries {
 		w.compare(t, q)
@@ -199,9 +148,9 @@ func TestSplitPartMissing(t *testing.T) {
 				t.Errorf("without shard %d, of copies only: %d rows, %v", missing, len(a.Entries), a.Err)
 			}
 		}
-		w.open[id] = w.shards[id]
+		w.open[id] = w.Shards[id]
 	}
-	w.away.Store(false)
+	w.Away.Store(false)
 	delete(w.open, class.ShardID(splitID, 1))
 	for _, q := range queries {
 		w.compare(t, q)
@@ -224,8 +173,8 @@ func (f foreign) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 // TestSplitDeletedShard: a shard whose sorted set was deleted is no empty shard.
 func TestSplitDeletedShard(t *testing.T) {
 	w := newSplitWorld(t, 4)
-	w.set(t, map[string]float64{"a": 1, "b": 2})
-	r := readerOf(t, Config{Tiers: w.Tiers, Origin: foreign{w}})
+	w.Set(t, map[string]float64{"a": 1, "b": 2})
+	r := readerOf(t, Config{Tiers: w.Tiers, Origin: foreign{w.Split}})
 	for _, q := range []rankcache.Query{{Board: splitID, Limit: 3}, {Board: splitID, Members: []string{"a"}}} {
 		if a := rankcache.One(t.Context(), r, q); !errors.Is(a.Err, rankcache.ErrUnavailable) {
 			t.Errorf("%+v", a)
@@ -243,7 +192,7 @@ func TestSplitTopIsKept(t *testing.T) {
 	for i := range 300 {
 		rows[fmt.Sprint(i)] = float64(i % 7)
 	}
-	w.set(t, rows)
+	w.Set(t, rows)
 	w.localOnly(8)
 	read := func(start, limit int) rankcache.Answer {
 		return rankcache.One(t.Context(), w.Reader, rankcache.Query{Board: splitID, Start: start, Limit: limit})
@@ -254,16 +203,16 @@ func TestSplitTopIsKept(t *testing.T) {
 			t.Errorf("%v: merged again", page)
 		}
 	}
-	if n := w.calls.Load(); n != 0 {
+	if n := w.Calls.Load(); n != 0 {
 		t.Errorf("%d calls of Redis", n)
 	}
-	w.set(t, map[string]float64{"1": 99})
+	w.Set(t, map[string]float64{"1": 99})
 	if a := read(0, 50); a.Kept == first.Kept || a.Entries[0].Member != "1" || first.Entries[0].Member == "1" {
 		t.Error("the rows before a change")
 	}
 	w.splits.every = time.Hour
 	before := read(0, 50)
-	w.set(t, map[string]float64{"2": 100})
+	w.Set(t, map[string]float64{"2": 100})
 	if a := read(10, 40); a.Kept != before.Kept || a.Entries[0] != before.Entries[10] || !slices.Equal(a.Shards, before.Shards) || a.Members != before.Members || a.Source != before.Source {
 		t.Errorf("a page within the time that shards are not looked at again: %+v", a)
 	}
@@ -282,7 +231,7 @@ func TestSplitTopIsKept(t *testing.T) {
 
 func TestSplitRefuses(t *testing.T) {
 	w := newSplitWorld(t, 4)
-	w.set(t, map[string]float64{"a": 1, "b": 2})
+	w.Set(t, map[string]float64{"a": 1, "b": 2})
 	w.localOnly(4)
 	for _, c := range []struct {
 		q    rankcache.Query
@@ -305,7 +254,7 @@ func TestSplitRefuses(t *testing.T) {
 // TestSplitMinSeq: a bound is one of the member's shard.
 func TestSplitMinSeq(t *testing.T) {
 	w := newSplitWorld(t, 4)
-	w.set(t, map[string]float64{"a": 1, "b": 2})
+	w.Set(t, map[string]float64{"a": 1, "b": 2})
 	w.localOnly(4)
 	for seq, want := range map[uint64]error{1: nil, 2: ErrNotReached} {
 		a := rankcache.One(t.Context(), w.Reader, rankcache.Query{Board: splitID, Members: []string{"a"}, Limit: 1, MinSeq: seq})
@@ -318,9 +267,9 @@ func TestSplitMinSeq(t *testing.T) {
 // TestSplitBatch: split boards beside others in one read, blocked ones, and ones that are bypassed.
 func TestSplitBatch(t *testing.T) {
 	w := newSplitWorld(t, 4)
-	w.set(t, map[string]float64{"a": 1, "b": 2})
+	w.Set(t, map[string]float64{"a": 1, "b": 2})
 	w.localOnly(4)
-	w.shards["other"] = w.whole
+	w.Shards["other"] = w.Whole
 	qs := []rankcache.Query{{Board: "other", Limit: 2}, {Board: splitID, Limit: 2}, {Board: class.ShardID(splitID, class.ShardOf("a", 4)), Limit: 2}, {Board: splitID, Members: []string{"a"}}}
 	as := make([]rankcache.Answer, len(qs))
 	w.Reader.Read(t.Context(), qs, as)

@@ -78,10 +78,7 @@ func (s boardFinder) find(a *address) (found, *encode.Problem) {
 			return f, encode.BadArgument("room", err.Error())
 		}
 	}
-	_, form, _, shards := s.reader.Tiers().Of(f.Board, f.Room)
-	if shards > 0 {
-		return f, &encode.Problem{Code: encode.CodeUnsupported, Detail: "the board is split into shards: read it by HTTP"}
-	}
+	_, form, _, _ := s.reader.Tiers().Of(f.Board, f.Room)
 	f.Order = form.Named(a.order)
 	return f, s.findBefore(a, &f)
 }

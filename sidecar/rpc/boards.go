@@ -164,7 +164,7 @@ func (s services) getScoreRank(ctx context.Context, r *v1.GetScoreRankRequest) (
 	if err != nil {
 		return nil, err
 	}
-	res := &v1.GetScoreRankResponse{Page: head(&f.Key, a.Source, a.Stamp), AgeMs: ageMs(a.CurrentAt), Members: int64(a.Matches)}
+	res := &v1.GetScoreRankResponse{Page: head(&f.Key, a.Source, a.Stamp, a.Shards), AgeMs: ageMs(a.CurrentAt), Members: int64(a.Matches)}
 	res.Page.Beyond = a.Beyond
 	if rank := a.ScoreRank(); rank > 0 {
 		res.Rank = proto.Int64(int64(rank))
@@ -244,7 +244,7 @@ func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address
 
 // standings returns the answer about members alone.
 func (s services) standings(ctx context.Context, f *found, a *rankcache.Answer) *v1.BatchStandingsResponse {
-	m := head(&f.Key, a.Source, a.Stamp)
+	m := head(&f.Key, a.Source, a.Stamp, a.Shards)
 	m.Incomplete = a.Incomplete
 	var j encode.Joined
 	rows, members := make([]*v1.Row, len(a.Own)), make([]string, len(a.Own))

@@ -49,6 +49,15 @@ func startLogging(t testing.TB, log *slog.Logger, change ...func(*Config)) *env 
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.listen(log, change)
+	return e
+}
+
+// listen has the environment answer from its reader until the test ends.
+func (e *env) listen(log *slog.Logger, change []func(*Config)) {
+	t := e.t
+	t.Helper()
+	var err error
 	cfg := Config{Interval: time.Millisecond, Heartbeat: time.Minute} // no age events but where a test wants them
 	for _, c := range change {
 		c(&cfg)
@@ -67,7 +76,6 @@ func startLogging(t testing.TB, log *slog.Logger, change ...func(*Config)) *env 
 			t.Error(err)
 		}
 	})
-	return e
 }
 
 // publish moves the board "local" to a seq.

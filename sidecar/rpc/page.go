@@ -18,7 +18,7 @@ type pageMaker struct{ *Server }
 
 // pageOf returns the page with the rows of a.
 func (s pageMaker) pageOf(ctx context.Context, f *found, start int, a *rankcache.Answer) *v1.Page {
-	m := head(&f.Key, a.Source, a.Stamp)
+	m := head(&f.Key, a.Source, a.Stamp, a.Shards)
 	m.Incomplete = a.Incomplete
 	m.Start, m.Limit = int64(start), int32(f.Limit)
 	j := s.join(f.Profiles, a.Entries)
@@ -37,9 +37,9 @@ func (s pageMaker) join(profiles bool, entries []rankcache.Entry) encode.Joined 
 	return encode.Join(context.Background(), s.reader.Profiles(), entries)
 }
 
-// head returns a page without rows.
-func head(k *live.Key, source rankcache.Source, s rankcache.Stamp) *v1.Page {
-	m := &v1.Page{Board: string(k.Board), Source: source.String(), Seq: s.Seq, Run: s.Run, Total: int64(s.Members),
+// head returns a page without rows; shards are the seqs of those of a split board.
+func head(k *live.Key, source rankcache.Source, s rankcache.Stamp, shards []uint64) *v1.Page {
+	m := &v1.Page{Board: string(k.Board), Shards: shards, Source: source.String(), Seq: s.Seq, Run: s.Run, Total: int64(s.Members),
 		PublishedAt: timestamppb.New(s.At), Order: v1.Direction_DIRECTION_DESCENDING, Class: k.Class.Name}
 	if s.Run != 0 {
 		m.State = s.State.String()

@@ -661,7 +661,10 @@ type Page struct {
 	// Members with such scores may be missing: they are beyond the first n that the board keeps.
 	Beyond bool `protobuf:"varint,19,opt,name=beyond,proto3" json:"beyond,omitempty"`
 	// The board is a sum of several periods, and does not have all of them yet.
-	Incomplete    bool `protobuf:"varint,20,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	Incomplete bool `protobuf:"varint,20,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	// Of a board that is split into shards: the seq of each, all of moments of their own. seq is their sum, and neither run
+	// nor state is set.
+	Shards        []uint64 `protobuf:"varint,21,rep,packed,name=shards,proto3" json:"shards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -834,6 +837,13 @@ func (x *Page) GetIncomplete() bool {
 		return x.Incomplete
 	}
 	return false
+}
+
+func (x *Page) GetShards() []uint64 {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
 }
 
 // Problem is an error, with the fields that HTTP answers have. It is a detail of the error of
@@ -2300,7 +2310,7 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x06_placeB\x0e\n" +
 	"\f_rank_withinB\r\n" +
 	"\v_ladder_seqB\x10\n" +
-	"\x0e_ladder_age_ms\"\xf5\x04\n" +
+	"\x0e_ladder_age_ms\"\x8d\x05\n" +
 	"\x04Page\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x10\n" +
@@ -2325,7 +2335,8 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x06beyond\x18\x13 \x01(\bR\x06beyond\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x14 \x01(\bR\n" +
-	"incompleteB\b\n" +
+	"incomplete\x12\x16\n" +
+	"\x06shards\x18\x15 \x03(\x04R\x06shardsB\b\n" +
 	"\x06_trendB\n" +
 	"\n" +
 	"\b_matches\"\x91\x01\n" +
