@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"rankcache"
@@ -12,6 +13,9 @@ const (
 	maxRows    = 10_000
 	maxMembers = 500
 )
+
+// errRows reports more rows than one answer about a split board has.
+var errRows = fmt.Errorf("it has more than %d such rows, want fewer", rankcache.MaxTop)
 
 // version is a version of the protocol, 2 or 3, which replies are written in.
 type version uint8
@@ -25,9 +29,13 @@ type lookup struct {
 	n       int // rows of the answer that a read by rank wants; -1: too many
 }
 
-// read reads what q asks for from a copy of its board.
-func (l *lookup) read(r rankcache.Reader, q *form) {
-	l.qs[0] = rankcache.Query{Board: q.board, Order: q.order, Limit: 1, CopiesOnly: true, Uncounted: true}
+// read reads what q asks for from a copy of its board, which is counted elsewhere, or of a split board from copies of its shards
+// that are not older than maxAge, 0: of any age, and else from Redis.
+func (l *lookup) read(r rankcache.Reader, q *form, maxAge time.Duration) {
+	l.qs[0] = rankcache.Query{Board: q.board, Order: q.order, Limit: 1, CopiesOnly: !q.split, Uncounted: !q.split}
+	if q.split {
+		l.qs[0].MaxAge = maxAge
+	}
 	switch query := &l.qs[0]; {
 	case q.byScore || q.verb == zCount:
 		l.scores = rankcache.ScoreRange{Least: q.lo, Most: q.hi}
@@ -36,6 +44,9 @@ func (l *lookup) read(r rankcache.Reader, q *form) {
 			query.Limit = 1
 		} else if q.count >= 0 {
 			query.Limit = int(min(q.count, maxRows+1))
+		}
+		if q.split { // more rows are refused by append
+			query.Limit = max(min(query.Limit, rankcache.MaxTop-int(min(q.offset, rankcache.MaxTop))), 0)
 		}
 	case len(q.members) > 0:
 		l.members = l.members[:0]
@@ -48,16 +59,33 @@ func (l *lookup) read(r rankcache.Reader, q *form) {
 		return
 	}
 	r.Read(context.Background(), l.qs[:], l.as[:])
-	if a := &l.as[0]; a.Err == nil && a.Source != rankcache.SourceLocal {
+	a := &l.as[0]
+	switch {
+	case a.Err == nil && a.Source != rankcache.SourceLocal && !q.split:
 		a.Fail(rankcache.ErrNotKept)
+	case q.split:
+		failOwn(a)
+	}
+}
+
+// failOwn makes an error of a member that of the answer.
+func failOwn(a *rankcache.Answer) {
+	for i := range a.Own {
+		if err := a.Own[i].Err; err != nil {
+			a.Fail(err)
+			return
+		}
 	}
 }
 
 // readRange reads rows by rank. Where ranks count from the end, that has to be known first; it is
 // another one if the board is published in between.
 func (l *lookup) readRange(r rankcache.Reader, q *form) {
-	query, a := &l.qs[0], &l.as[0]
-	if q.start >= 0 && q.start <= rankcache.MaxStart && q.stop >= q.start && q.stop-q.start < maxRows {
+	query, a, most := &l.qs[0], &l.as[0], maxRows
+	if q.split {
+		most = rankcache.MaxTop
+	}
+	if q.start >= 0 && q.start <= rankcache.MaxStart && q.stop >= q.start && q.stop-q.start < int64(most) && (!q.split || q.stop < int64(most)) {
 		query.Start, query.Limit = int(q.start), int(q.stop-q.start)+1
 	}
 	for {
@@ -69,7 +97,7 @@ func (l *lookup) readRange(r rankcache.Reader, q *form) {
 		if l.n = n; n == 0 || from == query.Start && n <= query.Limit {
 			return
 		}
-		if l.n = -1; n > maxRows {
+		if l.n = -1; n > most {
 			return
 		}
 		query.Start, query.Limit = from, n
@@ -83,7 +111,7 @@ func (l *lookup) append(dst []byte, q *form, s *Server, v version) ([]byte, bool
 	case q.verb == zCount:
 		return appendInt(dst, a.Matches), true
 	case q.byScore:
-		if len(a.Entries) > maxRows {
+		if len(a.Entries) > maxRows || q.split && l.isCut(q) {
 			return dst, false
 		}
 		return v.rows(dst, a.Entries, q.score), true
@@ -101,6 +129,15 @@ func (l *lookup) append(dst []byte, q *form, s *Server, v version) ([]byte, bool
 	kept := a.Kept.By(s, newKept).(*kept)
 	reply := kept.Get(&replyKey{a.Start, len(rows), q.score, v}, func() []byte { return v.rows(nil, rows, q.score) })
 	return append(dst, reply...), true
+}
+
+// isCut reports whether there are more rows by score than were read.
+func (l *lookup) isCut(q *form) bool {
+	rows := int64(l.as[0].Matches) - q.offset
+	if q.count >= 0 {
+		rows = min(rows, q.count)
+	}
+	return rows > int64(l.qs[0].Limit)
 }
 
 // resolve returns the first row and the number of rows from start to stop of a board

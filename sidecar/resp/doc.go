@@ -12,6 +12,7 @@
 //	answer.go       answer: the reply from a copy of the board, as Redis gives it;
 //	                double.go writes scores
 //	kept.go         kept: replies are encoded once for each top
+//	split.go        reads of boards that are kept as shards, of which nothing is passed on
 //	handshake.go    handshake: HELLO, AUTH and others, answered here and repeated to the upstream
 //	passing.go      pass and finishRun: all else goes to the upstream, a run of commands at
 //	                once, and nothing is answered here until its replies are passed back;

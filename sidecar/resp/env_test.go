@@ -45,6 +45,7 @@ type env struct {
 	hot    *fixture.Hot
 	open   *localboard.Board // also "none", without members
 	boards boards
+	split  *fixture.Split // nil: there is none
 	tiers  atomic.Pointer[rooms.Tiers]
 	stop   context.CancelFunc // drains
 	ended  sync.WaitGroup
@@ -60,6 +61,20 @@ func (b *boards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
 	return v.(sidecar.Board), true
 }
 
+// envOrigin is Redis as the reader has it: the shards of the split board, and others without members.
+type envOrigin struct {
+	*fixture.Origin
+	e *env
+}
+
+func (o envOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	if s := o.e.split; s != nil && s.Shards[qs[0].Board] != nil {
+		s.Read(ctx, qs, as)
+		return
+	}
+	o.Origin.Read(ctx, qs, as)
+}
+
 // newEnv starts a listener beside the Redis at an address.
 func newEnv(t testing.TB, redisAddr string, change ...func(*Config)) *env {
 	t.Helper()
@@ -69,7 +84,7 @@ func newEnv(t testing.TB, redisAddr string, change ...func(*Config)) *env {
 	none.Publish()
 	e.boards.Store(rankcache.BoardID("none"), none)
 	e.boards.Store(rankcache.BoardID("open"), e.open)
-	reader, err := sidecar.NewReader(sidecar.Config{Tiers: e.tiers.Load, Boards: &e.boards, Hot: e.hot, Origin: fixture.NewOrigin(0, 1)}, nil)
+	reader, err := sidecar.NewReader(sidecar.Config{Tiers: e.tiers.Load, Boards: &e.boards, Hot: e.hot, Origin: envOrigin{fixture.NewOrigin(0, 1), e}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ type form struct {
 	board rankcache.BoardID
 	order rankcache.Direction
 	score bool // with scores
+	split bool // the board is kept as shards
 
 	byScore       bool
 	start, stop   int64   // by rank

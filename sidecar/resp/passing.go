@@ -45,6 +45,10 @@ func (t *transaction) passed(v verb, args int) {
 
 // pass adds a command to the run.
 func (c *session) pass(v verb, cmd *command, n int) error {
+	if c.server.namesSplit(v, cmd.args) && c.isOwn() {
+		c.refused = c.multi
+		return c.respond(v, sourceRefused, splitForm)
+	}
 	f := c.server.facts.Load().flagsOf(cmd.args)
 	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned
 		if v == script && !c.multi && c.server.guard.touches(cmd.args) {

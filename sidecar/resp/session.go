@@ -137,7 +137,9 @@ func (c *session) answerKnown() (n int, err error) {
 	if !answered || err != nil {
 		return 0, err
 	}
-	c.server.reader.Count(e.form.board)
+	if !e.form.split { // each shard is counted when it is read
+		c.server.reader.Count(e.form.board)
+	}
 	return n, nil
 }
 
@@ -184,9 +186,10 @@ func (c *session) handle(cmd *command, n int) error {
 }
 
 // isLocal reports whether this connection's reads may be answered here.
-func (c *session) isLocal() bool {
-	return c.loggedIn && !c.isPinned() && c.db == c.server.cfg.DB
-}
+func (c *session) isLocal() bool { return c.isOwn() && !c.isPinned() }
+
+// isOwn reports whether the connection is of the sidecar's user and database.
+func (c *session) isOwn() bool { return c.loggedIn && c.db == c.server.cfg.DB }
 
 // handleRead answers a read of a board, or passes it on.
 func (c *session) handleRead(v verb, cmd *command, n int) error {
@@ -194,11 +197,11 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 	if len(cmd.args) > 1 {
 		q.board, ok = c.server.boardOf(cmd.args[1], ok)
 	}
+	if c.server.isSplit(q.board) && c.isOwn() {
+		return c.handleSplit(v, cmd, q.board)
+	}
 	if !ok {
 		return c.pass(v, cmd, n)
-	}
-	if c.server.reader.Tiers().Shards(q.board) > 0 { // Redis has no such key
-		return c.respond(q.verb, sourceRefused, "-ERR RANKCACHE board is split into shards: read it by HTTP\r\n")
 	}
 	c.server.reader.Count(q.board)
 	if c.isLocal() {
@@ -215,24 +218,36 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 }
 
 // answerRead answers the read if the board is here, fresh enough, and as new as the
-// writes of this connection.
+// writes of this connection; that of a split board in any case.
 func (c *session) answerRead(q *form) (answered bool, err error) {
 	s, l := c.server, &c.lookup
 	for {
-		l.read(s.reader, q)
-		switch a := &l.as[0]; {
+		l.read(s.reader, q, s.cfg.MaxAge)
+		a := &l.as[0]
+		if q.split && a.Err == nil && c.writes.after(q.key, a.CurrentAt) {
+			l.read(s.reader, q, time.Nanosecond) // no copy is as new
+		}
+		switch {
 		case errors.Is(a.Err, sidecar.ErrBlocked):
 			return true, c.respond(q.verb, sourceRefused, "-ERR RANKCACHE board is blocked by the operator\r\n")
-		case a.Err != nil || !s.fresh(a.CurrentAt) || c.writes.after(q.key, a.CurrentAt):
+		case a.Err != nil && q.split:
+			return true, c.respond(q.verb, sourceRefused, splitRefusal(a.Err))
+		case !q.split && (a.Err != nil || !s.fresh(a.CurrentAt) || c.writes.after(q.key, a.CurrentAt)):
 			return false, nil
 		}
 		reply, ok := l.append(c.out, q, s, c.proto)
 		switch {
+		case !ok && q.split:
+			return true, c.respond(q.verb, sourceRefused, splitRefusal(errRows))
 		case !ok:
 			return false, nil
 		case c.run.commands == 0:
 			c.out = reply
-			s.counts.add(c.id, q.verb, source(l.as[0].Source))
+			from := min(source(a.Source), sourcePassed) // of a split board also a ledger's
+			s.counts.add(c.id, q.verb, from)
+			if from == sourcePassed {
+				c.timing.pass(false)
+			}
 			return true, c.flushIf(flushAt)
 		}
 		if err := c.finishRun(); err != nil { // its replies come first, and may take long

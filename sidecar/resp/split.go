@@ -1,0 +1,76 @@
+package resp
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"rankcache"
+	"rankcache/sidecar"
+)
+
+// A board that is split into shards has no key in Redis, so that nothing about it is passed on: its reads are answered
+// of all shards, those that are not here from Redis, or refused.
+
+const (
+	splitInTransaction = "-ERR RANKCACHE board is split into shards: it can't be read in a transaction\r\n"
+	splitForm          = "-ERR RANKCACHE board is split into shards: this form or command is not answered for such boards\r\n"
+	splitAway          = "-MASTERDOWN RANKCACHE a shard of the board can't be read\r\n"
+)
+
+// allForms know each form that is answered here, whatever Redis does.
+var allForms = &facts{rangeOptions: true, rankScore: true, multiScore: true}
+
+func (s *Server) isSplit(b rankcache.BoardID) bool { return b != "" && s.reader.Tiers().Shards(b) > 0 }
+
+// isSplitKey reports whether it is the key of a board that is split.
+func (s *Server) isSplitKey(key []byte) bool {
+	if len(key) > maxKey {
+		return false
+	}
+	board, ok := s.cfg.Names.BoardOfKey(text(key))
+	return ok && s.isSplit(board)
+}
+
+// namesSplit reports whether a command that would be passed on, one of sorted sets or a script, names a board that is split.
+func (s *Server) namesSplit(v verb, args [][]byte) bool {
+	switch {
+	case v == script:
+		return slices.ContainsFunc(args[1:], s.isSplitKey)
+	case len(args) > 1 && len(args[0]) > 0 && args[0][0]|0x20 == 'z': // lower-case
+		return s.isSplitKey(args[1])
+	}
+	return false
+}
+
+// handleSplit answers a read of a board that is split.
+func (c *session) handleSplit(v verb, cmd *command, board rankcache.BoardID) error {
+	q, ok := allForms.parseForm(v, cmd.args)
+	switch {
+	case c.isPinned():
+		c.refused = c.multi
+		return c.respond(v, sourceRefused, splitInTransaction)
+	case !ok:
+		return c.respond(v, sourceRefused, splitForm)
+	}
+	q.board, q.split = board, true
+	if _, err := c.answerRead(&q); err != nil {
+		return err
+	}
+	c.memo.add(cmd.raw, &q)
+	return nil
+}
+
+// splitRefusal returns the error of a read that is not answered.
+func splitRefusal(err error) string {
+	if errors.Is(err, rankcache.ErrUnavailable) || errors.Is(err, sidecar.ErrOverloaded) {
+		return splitAway
+	}
+	reason := strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	return "-ERR RANKCACHE board is split into shards: " + reason + "\r\n"
+}
