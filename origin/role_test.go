@@ -116,6 +116,41 @@ func TestMasterIsBack(t *testing.T) {
 	}
 }
 
+// Where a replica is taken, so is a master, and one that does not tell; a Sentinel is not. A connection to one is refused, and the next is
+// checked again.
+func TestMasterOrReplica(t *testing.T) {
+	t.Parallel()
+	master, replica := testkit.StartRedis(t, servers.RedisOptions{}), testkit.StartRedis(t, servers.RedisOptions{})
+	host, port, _ := net.SplitHostPort(master.Addr())
+	must(t, replica.Do(t.Context(), "replicaof", host, port))
+	silent := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--rename-command", "ROLE", ""}})
+	sentinel := startSentinel(t, host, port)
+	dial := func(addr, role string) redis.UniversalClient {
+		return dialed(t, Options{URL: "redis://" + addr + "", Role: role, Timeout: testTimeout})
+	}
+	for _, role := range []string{RoleReplica, RoleRead} {
+		for _, addr := range []string{master.Addr(), replica.Addr(), silent.Addr()} {
+			if err := dial(addr, role).Ping(t.Context()).Err(); err != nil {
+				t.Errorf("%s, %s: %v", role, addr, err)
+			}
+		}
+		wrong := dial(sentinel, role)
+		for range 2 {
+			if err := wrong.Ping(t.Context()).Err(); !errors.Is(err, ErrNotMaster) || !strings.Contains(err.Error(), "Sentinel") {
+				t.Errorf("%s, a Sentinel: %v", role, err)
+			}
+		}
+	}
+	if err := dial(replica.Addr(), RoleMaster).Ping(t.Context()).Err(); !errors.Is(err, ErrNotMaster) {
+		t.Errorf("a replica as a master: %v", err)
+	}
+	for addr, want := range map[string]string{replica.Addr(): "a replica of " + master.Addr(), master.Addr(): "a master: nothing replicates to it", silent.Addr(): "ROLE is refused"} {
+		if is, err := CheckReplica(t.Context(), dial(addr, RoleReplica)); err != nil || !strings.Contains(is, want) {
+			t.Errorf("%q, %v; want %q", is, err, want)
+		}
+	}
+}
+
 // startSentinel starts a Sentinel that watches one master as m.
 func startSentinel(t *testing.T, host, port string) (addr string) {
 	t.Helper()

@@ -227,6 +227,45 @@ func TestWritersArePostedToIfTheOperatorSaysSo(t *testing.T) {
 	}
 }
 
+// TestRegionThatOnlyReads: its sidecars have the setting, new ones roll out with it, and nothing that writes to Redis runs.
+func TestRegionThatOnlyReads(t *testing.T) {
+	values := map[string]any{"node": map[string]any{"enabled": true}, "settings": "kafka: kafka-2:9092\n"}
+	settings := func() (text, checksum string) {
+		t.Helper()
+		got, err := render(t, load(t, committed), values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := got["DaemonSet rankcache-node"].(map[string]any)["spec"].(map[string]any)["template"].(map[string]any)
+		return got["ConfigMap rankcache"].(map[string]any)["data"].(map[string]any)["rankcache.yaml"].(string),
+			pod["metadata"].(map[string]any)["annotations"].(map[string]any)["checksum/settings"].(string)
+	}
+	text, before := settings()
+	if strings.Contains(text, "redis-role") {
+		t.Errorf("the settings of a writing region:\n%s", text)
+	}
+	values["redisRole"] = "replica"
+	off := map[string]any{"enabled": false}
+	for _, writes := range []string{"writer", "controller", "keep", "poller"} {
+		for _, other := range []string{"writer", "controller", "keep", "poller"} {
+			values[other] = off
+		}
+		values[writes] = map[string]any{"enabled": true}
+		if _, err := render(t, load(t, committed), values); err == nil || !strings.Contains(err.Error(), "set "+writes+".enabled to false") {
+			t.Errorf("with %s: %v", writes, err)
+		}
+		values[writes] = off
+	}
+	text, after := settings()
+	var file map[string]any
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil || !reflect.DeepEqual(file, map[string]any{"kafka": "kafka-2:9092", "redis-role": "replica"}) {
+		t.Errorf("the settings (%v):\n%s", err, text)
+	}
+	if before == after {
+		t.Error("pods are not rolled out by another role")
+	}
+}
+
 // TestNodeServiceOfOlderClusters: its readers get their own node's sidecar, or none.
 func TestNodeServiceOfOlderClusters(t *testing.T) {
 	for local, want := range map[bool]map[string]any{false: {"trafficDistribution": "PreferSameNode"}, true: {"internalTrafficPolicy": "Local"}} {
@@ -273,6 +312,7 @@ func TestUnknownValuesAreRefused(t *testing.T) {
 		{"writer": map[string]any{"scores": "yes"}},
 		{"writer": map[string]any{"tolerations": map[string]any{"key": "a list is wanted"}}},
 		{"imagePullSecrets": []any{"a name alone"}},
+		{"redisRole": "slave"},
 		{"rooms": map[string]any{"rooms": "not a file"}},
 		{"rooms": "room:\n  - uid: \"7\"\n"},
 		{"rooms": "kafka: kafka:9092\n"}, // the settings

@@ -41,8 +41,11 @@ func valueSchema(name string, value any) map[string]any {
 	case int:
 		return map[string]any{"type": "integer", "minimum": 0}
 	}
-	if name == "rooms" {
+	switch name {
+	case "rooms":
 		return map[string]any{"type": "string", "pattern": roomsPattern}
+	case "redisRole":
+		return map[string]any{"type": "string", "enum": []string{"master", "replica"}}
 	}
 	return map[string]any{"type": "string"}
 }

@@ -45,6 +45,7 @@ metadata:
 data:
   rankcache.yaml: |
     {{- .Values.settings | nindent 4 }}
+{{- include "rankcache.region" . }}
 ---
 apiVersion: v1
 kind: ConfigMap

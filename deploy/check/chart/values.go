@@ -80,6 +80,9 @@ serviceAccountName: ""
 # The Secret with redis-url, and if you want redis-read-url, admin-token, write-token, tencent-secret-id and tencent-secret-key.
 secret: rankcache
 
+# replica: a region that only reads, beside a replica of the writing region's Redis (docs/REGIONS.md). Turn writer and controller off there.
+redisRole: master
+
 # The Secret with the ledger's database-url.
 ledgerSecret: rankcache-ledger
 
