@@ -117,7 +117,7 @@ func (t *Tiers) Bypassing(bypasses []Bypass) *Tiers {
 		if b.All {
 			b.Board = allBoards
 		}
-		for _, board := range t.parts(b.Board) {
+		for _, board := range t.Parts(b.Board) {
 			with.bypassed[board] = b
 		}
 	}

@@ -110,8 +110,8 @@ func (t *Tiers) addWholes() {
 	maps.Copy(t.boards, wholes)
 }
 
-// parts returns the boards that one is kept as: its shards, or itself.
-func (t *Tiers) parts(b rankcache.BoardID) []rankcache.BoardID {
+// Parts returns the boards that one is kept as: its shards, or itself. The slice is the caller's.
+func (t *Tiers) Parts(b rankcache.BoardID) []rankcache.BoardID {
 	n := t.Shards(b)
 	if n == 0 {
 		return []rankcache.BoardID{b}

@@ -126,7 +126,7 @@ func (t *Tiers) linger(rules []Rule) {
 
 // raise sets the mode of a board, or of its shards, unless a greater one applies.
 func (t *Tiers) raise(board rankcache.BoardID, m Mode) {
-	for _, b := range t.parts(board) {
+	for _, b := range t.Parts(board) {
 		if _, named := t.boards[b]; !named {
 			t.priority = append(t.priority, b)
 		}

@@ -61,10 +61,11 @@ type splitLook struct {
 // 16 of them takes as long as the answer of a page.
 const lookEvery = 2 * time.Millisecond
 
-// answer answers a plain page by a look that is not longer ago than every.
+// answer answers a plain page by a look that is not longer ago than every. Reads of copies alone look anew: they may come because a
+// shard has told of a change.
 func (b *splitBoard) answer(q *rankcache.Query, a *rankcache.Answer, tiers *rooms.Tiers, every time.Duration) bool {
 	look := b.look.Load()
-	if look == nil || look.tiers != tiers || !q.Plain() || len(q.Members) > 0 || q.Bounded() || q.Order != rankcache.Descending || look.limit < q.Start+q.Limit || look.room != q.Room || time.Since(look.at) > every {
+	if look == nil || look.tiers != tiers || q.CopiesOnly || !q.Plain() || len(q.Members) > 0 || q.Bounded() || q.Order != rankcache.Descending || look.limit < q.Start+q.Limit || look.room != q.Room || time.Since(look.at) > every {
 		return false
 	}
 	a.Begin(q, look.Source, look.Stamp, look.CurrentAt)

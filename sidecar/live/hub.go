@@ -153,7 +153,9 @@ func (h *Hub) join(key Key) (*publisher, error) {
 	if p == nil {
 		p = newPublisher(h, key)
 		h.publishers[key] = p
-		h.byBoard[key.Board] = append(h.byBoard[key.Board], p)
+		for _, b := range p.boards {
+			h.byBoard[b] = append(h.byBoard[b], p)
+		}
 		h.running.Go(func() { p.run(h.life) })
 	}
 	h.streams++
@@ -198,9 +200,11 @@ func (h *Hub) remove(p *publisher) {
 
 func (h *Hub) removeLocked(p *publisher) {
 	delete(h.publishers, p.key)
-	others := slices.DeleteFunc(h.byBoard[p.key.Board], func(other *publisher) bool { return other == p })
-	if h.byBoard[p.key.Board] = others; len(others) == 0 {
-		delete(h.byBoard, p.key.Board)
+	for _, b := range p.boards {
+		others := slices.DeleteFunc(h.byBoard[b], func(other *publisher) bool { return other == p })
+		if h.byBoard[b] = others; len(others) == 0 {
+			delete(h.byBoard, b)
+		}
 	}
 }
 

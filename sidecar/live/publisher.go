@@ -32,11 +32,12 @@ var errEnded = errors.New("the publisher has ended")
 type publisher struct {
 	hub         *Hub
 	key         Key
-	epoch       string            // begins the ids of its versions
-	changed     chan struct{}     // holds a signal that the page may have changed
-	waiting     chan chan<- error // from those who wait for the page to be read
-	done        chan struct{}     // closed when run returns
-	subscribers int               // guarded by Hub.mu
+	boards      []rankcache.BoardID // whose changes may be changes of the page: that of the key, or its shards
+	epoch       string              // begins the ids of its versions
+	changed     chan struct{}       // holds a signal that the page may have changed
+	waiting     chan chan<- error   // from those who wait for the page to be read
+	done        chan struct{}       // closed when run returns
+	subscribers int                 // guarded by Hub.mu
 	state       atomic.Pointer[state]
 	currentAt   atomic.Pointer[time.Time] // when the newest version was last known to be the page
 
@@ -62,7 +63,7 @@ type state struct {
 func newPublisher(h *Hub, key Key) *publisher {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // it never fails
-	p := &publisher{hub: h, key: key, epoch: hex.EncodeToString(random[:]), changed: make(chan struct{}, 1), waiting: make(chan chan<- error), done: make(chan struct{})}
+	p := &publisher{hub: h, key: key, boards: h.reader.Tiers().Parts(key.Board), epoch: hex.EncodeToString(random[:]), changed: make(chan struct{}, 1), waiting: make(chan chan<- error), done: make(chan struct{})}
 	p.state.Store(&state{newer: make(chan struct{})})
 	return p
 }
@@ -108,7 +109,7 @@ func (p *publisher) run(ctx context.Context) {
 // step waits for something to do, and does it.
 func (p *publisher) step(ctx context.Context) {
 	changed := p.changed
-	if p.pending || !p.idleSince.IsZero() {
+	if p.pending || !p.idleSince.IsZero() || p.small && len(p.boards) > 1 { // not all shards are here: Redis is asked at polls alone
 		changed = nil
 	}
 	select {
@@ -154,7 +155,9 @@ func (p *publisher) poll(ctx context.Context) {
 	switch {
 	case p.hub.hasSubscribers(p):
 		p.idleSince = time.Time{}
-		p.hub.reader.Count(p.key.Board)
+		for _, b := range p.boards {
+			p.hub.reader.Count(b)
+		}
 		p.read(ctx)
 	case p.idleSince.IsZero():
 		p.idleSince = time.Now()

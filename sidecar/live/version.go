@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,6 +53,7 @@ type Meta struct {
 	Key             *Key
 	Source          rankcache.Source
 	State           rankcache.State
+	Shards          []uint64 // as in [rankcache.Answer]
 	Members         int
 	At              time.Time // of publication
 	Life            rankcache.Life
@@ -71,7 +73,7 @@ type encoding struct {
 // newVersion encodes what was read and is not in old, which may be nil.
 func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joined, trend *encode.Trend) *version {
 	v := &version{publisher: p, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), form: a.Form,
-		Meta: Meta{Key: &p.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life, Incomplete: a.Incomplete}}
+		Meta: Meta{Key: &p.key, Source: a.Source, State: a.State, Shards: a.Shards, Members: a.Members, At: a.At, Life: a.Life, Incomplete: a.Incomplete}}
 	if old != nil {
 		v.n, v.since = old.n+1, old.since
 		if v.Source != old.Source || v.State.Run != old.State.Run || v.State.Seq < old.State.Seq || v.form != old.form {
@@ -140,12 +142,12 @@ func (v *version) appendMore(tail []byte) []byte {
 
 // isOf reports whether v was made of the same publication or the same answer.
 func (v *version) isOf(a *rankcache.Answer) bool {
-	return v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.Incomplete == a.Incomplete && v.form == a.Form
+	return v.At.Equal(a.At) && v.State == a.State && slices.Equal(v.Shards, a.Shards) && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.Incomplete == a.Incomplete && v.form == a.Form
 }
 
 // equal reports whether clients would see no difference, the time of the answer aside.
 func (v *version) equal(old *version) bool {
-	if v.since != old.since || v.State != old.State || v.Members != old.Members || v.Life != old.Life || v.Incomplete != old.Incomplete || v.ProfilesMissing != old.ProfilesMissing || v.Trend != old.Trend || len(v.rows) != len(old.rows) {
+	if v.since != old.since || v.State != old.State || !slices.Equal(v.Shards, old.Shards) || v.Members != old.Members || v.Life != old.Life || v.Incomplete != old.Incomplete || v.ProfilesMissing != old.ProfilesMissing || v.Trend != old.Trend || len(v.rows) != len(old.rows) {
 		return false
 	}
 	for i := range v.rows {

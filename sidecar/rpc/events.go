@@ -50,7 +50,7 @@ func eventMessage(ev *live.Event) *v1.WatchResponse {
 }
 
 func updateMessage(m *live.Message) *v1.WatchResponse {
-	page := head(m.Key, m.Source, rankcache.Stamp{State: m.State, Members: m.Members, Life: m.Life, At: m.At}, nil)
+	page := head(m.Key, m.Source, rankcache.Stamp{State: m.State, Members: m.Members, Life: m.Life, At: m.At}, m.Shards)
 	page.Incomplete = m.Incomplete
 	page.Limit, page.ProfilesMissing = int32(m.Key.Limit), int32(m.ProfilesMissing)
 	if m.Trend != "" {

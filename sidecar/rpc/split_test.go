@@ -117,5 +117,29 @@ func TestSplitBoard(t *testing.T) {
 	if got := codeOf(call(t.Context(), "GetTop", &v1.GetTopRequest{Address: at("gift:7"), Bounds: &v1.Bounds{MinSeq: 1}}, &v1.GetTopResponse{})); got != "not_supported" {
 		t.Errorf("a bound without a member: %s", got)
 	}
-	wantProblem(t, e, fmt.Sprintf("/v1/boards/%s/live", s.ID), 422, "not_supported")
+	wantProblem(t, e, "/v1/boards/gift:7/live", 503, "origin_unavailable")
+}
+
+// TestWatchSplit: a change of one shard is sent, with the seqs of all.
+func TestWatchSplit(t *testing.T) {
+	e, s, _ := startSplit(t)
+	stream := e.watchGRPC(e.grpc(), &v1.WatchRequest{Address: at("gift:7"), Limit: 3})
+	next := func() *v1.WatchResponse {
+		t.Helper()
+		m := new(v1.WatchResponse)
+		if err := stream.RecvMsg(m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if p := next().GetPage(); !slices.Equal(p.GetShards(), s.Seqs()) || len(p.GetRows()) != 3 || p.GetState() != "" {
+		t.Errorf("first %v", p)
+	}
+	e.Changed(s.Move(t, "new", 99))
+	m := next()
+	if p := m.GetDiff().GetPage(); m.GetPage() != nil {
+		wantRows(t, m.GetPage().Rows[:1], &v1.Row{Rank: proto.Int64(1), Member: "new", Score: proto.Float64(99)})
+	} else if !slices.Equal(p.GetShards(), s.Seqs()) {
+		t.Errorf("then %v, want shards %v", m, s.Seqs())
+	}
 }

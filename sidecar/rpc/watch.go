@@ -31,9 +31,6 @@ func (w *watch) subscribe(ctx context.Context, lastID string) *encode.Problem {
 	if p != nil {
 		return p
 	}
-	if w.server.reader.Tiers().Shards(f.Board) > 0 {
-		return &encode.Problem{Code: encode.CodeUnsupported, Detail: "the board is split into shards: read its pages"}
-	}
 	subscriber, err := w.server.hub.Subscribe(ctx, f.Key, live.Options{LastID: lastID, Lifetime: f.lasts})
 	switch {
 	case errors.Is(err, live.ErrDraining):
