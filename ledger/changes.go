@@ -68,7 +68,7 @@ func (s changes) OpsSince(ctx context.Context, boards []rankcache.BoardID, membe
 			if err != nil {
 				return err
 			}
-			op, err := parseOp(text)
+			op, err := wire.ParseUpdateOp(text)
 			ops = append(ops, op)
 			return err
 		})
@@ -77,12 +77,12 @@ func (s changes) OpsSince(ctx context.Context, boards []rankcache.BoardID, membe
 }
 
 // EachChange calls fn for each change of a time, in Unix milliseconds, with the class of its
-// board, in no order. Changes that others have caused are left out. Classes, if there are
+// board, in no order. Changes that others have caused, hides and restores are left out. Classes, if there are
 // any, are the only ones.
 func (s changes) EachChange(ctx context.Context, from, to int64, classes []string, fn func(*wire.Update, BoardClass) error) error {
 	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
 		q := t.d.query("SELECT class, dims, ", logColumns, " FROM rank_log LEFT JOIN (SELECT board AS of_board, run AS of_run, class, dims FROM rank_board) b",
-			" ON of_board = board AND of_run = run WHERE at >= ").arg(from).add(" AND at < ").arg(to).add(" AND op <> 'trim'")
+			" ON of_board = board AND of_run = run WHERE at >= ").arg(from).add(" AND at < ").arg(to).add(" AND op NOT IN ('trim', 'hide', 'restore')")
 		return q.each(t, func(row *sql.Rows) error {
 			var class, dims sql.NullString
 			u, err := scanUpdate(row, &class, &dims)

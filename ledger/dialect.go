@@ -24,7 +24,7 @@ type dialect struct {
 var postgres = &dialect{
 	name: "postgres", postgres: true,
 	ignore: " ON CONFLICT DO NOTHING",
-	newer: ` ON CONFLICT (board, member) DO UPDATE SET run = excluded.run, seq = excluded.seq, score = excluded.score, raw = excluded.raw, data = excluded.data
+	newer: ` ON CONFLICT (board, member) DO UPDATE SET run = excluded.run, seq = excluded.seq, score = excluded.score, raw = excluded.raw, data = excluded.data, veil = excluded.veil
  WHERE (rank_score.run, rank_score.seq) < (excluded.run, excluded.seq)`,
 	replace: ` ON CONFLICT (board, run) DO UPDATE SET class = excluded.class, dims = excluded.dims, tag = excluded.tag, base_run = excluded.base_run,
  begin_seq = excluded.begin_seq, first_seq = excluded.first_seq, after_run = excluded.after_run, end_seq = excluded.end_seq, seq = excluded.seq, sum = excluded.sum, members = excluded.members, at = excluded.at`,
@@ -43,6 +43,7 @@ var mysqlDialect = &dialect{
  score = IF(VALUES(run) > rank_score.run OR VALUES(run) = rank_score.run AND VALUES(seq) > rank_score.seq, VALUES(score), rank_score.score),
  raw = IF(VALUES(run) > rank_score.run OR VALUES(run) = rank_score.run AND VALUES(seq) > rank_score.seq, VALUES(raw), rank_score.raw),
  data = IF(VALUES(run) > rank_score.run OR VALUES(run) = rank_score.run AND VALUES(seq) > rank_score.seq, VALUES(data), rank_score.data),
+ veil = IF(VALUES(run) > rank_score.run OR VALUES(run) = rank_score.run AND VALUES(seq) > rank_score.seq, VALUES(veil), rank_score.veil),
  seq = IF(VALUES(run) > rank_score.run OR VALUES(run) = rank_score.run AND VALUES(seq) > rank_score.seq, VALUES(seq), rank_score.seq),
  run = GREATEST(rank_score.run, VALUES(run))`,
 	replace: ` ON DUPLICATE KEY UPDATE class = VALUES(class), dims = VALUES(dims), tag = VALUES(tag), base_run = VALUES(base_run), begin_seq = VALUES(begin_seq),

@@ -88,7 +88,7 @@ func (t *transaction) saveRows(f *Final, first int, rows []rankcache.Entry) erro
 		e := &rows[i]
 		name, text := rankcache.SplitData(e.Member)
 		board[i], place[i], member[i], end[i] = string(f.Board), int64(first+i+1), name, f.End
-		score[i], raw[i], data[i] = new(f.Form.Shown(e.Score)), &e.Score, dataOf(text)
+		score[i], raw[i], data[i] = new(f.Form.Shown(e.Score)), &e.Score, textOf(text)
 	}
 	cols := []column{texts("board", board), ints("place", place), texts("member", member), doubles("score", score), doubles("raw", raw), ints("end_at", end)}
 	_, err := t.d.insert("rank_final", "", withSome(cols, column{"data", "text", data})...).exec(t)

@@ -43,14 +43,22 @@ func (v *Snapshot) own(selected string) *query {
 	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)
 }
 
+// newest selects from each member's last change before the end, of those with more of a condition: raw is null of one that is
+// not on the board.
+func (v *Snapshot) newest(columns, more string) *query {
+	q := v.own("SELECT member, " + columns + " FROM (SELECT member, op, CASE WHEN veil LIKE '% %' THEN NULL ELSE COALESCE(raw, score) END AS raw, data, veil, ROW_NUMBER() OVER (PARTITION BY member ORDER BY run DESC, seq DESC) AS newest FROM rank_log")
+	return v.within(q).add(more, ") AS l WHERE newest = 1")
+}
+
+// older selects from members of which retention has removed the changes.
+func (v *Snapshot) older(columns string) *query {
+	return v.of("SELECT member, " + columns + " FROM rank_score s").add(" AND NOT EXISTS (SELECT 1 FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.run >= ").arg(v.base).add(")")
+}
+
 // before calls fn with what members had before the end: those that are on the board, or those that were trimmed.
 func (v *Snapshot) before(onBoard bool, fn func(rankcache.Entry) error) error {
-	newest := func(columns, more string) *query {
-		q := v.own("SELECT member, " + columns + " FROM (SELECT member, op, COALESCE(raw, score) AS raw, data, ROW_NUMBER() OVER (PARTITION BY member ORDER BY run DESC, seq DESC) AS newest FROM rank_log")
-		return v.within(q).add(more, ") AS l WHERE newest = 1")
-	}
 	last := make(map[string]string) // op of each member's last change
-	err := newest("op", "").each(v.t, func(row *sql.Rows) error {
+	err := v.newest("op", "").each(v.t, func(row *sql.Rows) error {
 		var member, op string
 		err := row.Scan(&member, &op)
 		last[member] = op
@@ -59,7 +67,7 @@ func (v *Snapshot) before(onBoard bool, fn func(rankcache.Entry) error) error {
 	if err != nil {
 		return err
 	}
-	err = v.t.entries(newest("raw, data", " AND op <> 'trim'"), func(e rankcache.Entry) error {
+	err = v.t.entries(v.newest("raw, data", " AND op <> 'trim'"), func(e rankcache.Entry) error {
 		member, _ := rankcache.SplitData(e.Member)
 		if (last[member] == "trim") == onBoard {
 			return nil
@@ -72,7 +80,5 @@ func (v *Snapshot) before(onBoard bool, fn func(rankcache.Entry) error) error {
 	if err != nil || !onBoard {
 		return err
 	}
-	// Of others retention has removed the changes.
-	rest := v.of("SELECT member, raw, data FROM rank_score s").add(" AND NOT EXISTS (SELECT 1 FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.run >= ").arg(v.base).add(")")
-	return v.t.entries(rest, fn)
+	return v.t.entries(v.older("raw, data"), fn)
 }

@@ -47,23 +47,25 @@ type history struct {
 	sum    uint64
 	scores map[string]float64
 	data   map[string]string // of members that have any
+	veils  map[string]wire.Veil
+	unseen map[string]float64 // scores of hidden members
 }
 
 func newHistory(board rankcache.BoardID, run uint64) *history {
-	return &history{board: board, run: run, scores: make(map[string]float64), data: make(map[string]string)}
+	return &history{board: board, run: run, scores: make(map[string]float64), data: make(map[string]string), veils: make(map[string]wire.Veil), unseen: make(map[string]float64)}
 }
 
 // clone returns a history that goes on by itself, as a replica's does after a failover.
 func (h *history) clone() *history {
 	c := *h
-	c.scores, c.data = maps.Clone(h.scores), maps.Clone(h.data)
+	c.scores, c.data, c.veils, c.unseen = maps.Clone(h.scores), maps.Clone(h.data), maps.Clone(h.veils), maps.Clone(h.unseen)
 	return &c
 }
 
 // text returns a member joined with its data.
 func (h *history) text(member string) string { return rankcache.JoinData(member, h.data[member]) }
 
-// change applies one operation and returns its update.
+// change applies one operation and returns its update. The number of a hide or restore is its serial.
 func (h *history) change(op wire.Op, member string, number float64, order string) *wire.LedgerUpdate {
 	return h.changeWith(op, member, number, order, "")
 }
@@ -71,9 +73,13 @@ func (h *history) change(op wire.Op, member string, number float64, order string
 // changeWith is change of a command that gives data, as [wire.Update.Given] has it.
 func (h *history) changeWith(op wire.Op, member string, number float64, order, given string) *wire.LedgerUpdate {
 	h.seq++
-	before, there := h.scores[member]
-	if there {
+	before, scored := h.scores[member]
+	if scored {
 		h.sum -= wire.Hash(h.text(member), before)
+	}
+	veil := h.veils[member]
+	if veil.Hidden {
+		before, scored = h.unseen[member]
 	}
 	if given != "" {
 		h.data[member] = given[1:]
@@ -84,11 +90,24 @@ func (h *history) changeWith(op wire.Op, member string, number float64, order, g
 		u.Delta, u.Score = number, before+number
 	case wire.OpSet:
 		u.Score = number
+	case wire.OpHide, wire.OpRestore:
+		if u.Score = before; uint64(number) > veil.Serial {
+			veil.Serial, veil.Hidden = uint64(number), op == wire.OpHide
+		}
 	}
-	if op.Removes() {
-		delete(h.scores, member)
+	scored = !op.Removes() && (scored || !op.Moves())
+	if veil.Serial > 0 {
+		veil.Bare = !scored
+		h.veils[member], u.Veil = veil, veil
+	}
+	delete(h.scores, member)
+	delete(h.unseen, member)
+	switch {
+	case !scored:
 		delete(h.data, member)
-	} else {
+	case veil.Hidden:
+		h.unseen[member] = u.Score
+	default:
 		h.scores[member], u.Data = u.Score, h.data[member]
 		h.sum += wire.Hash(h.text(member), u.Score)
 	}
@@ -147,6 +166,16 @@ func wantScores(t testing.TB, s *Store, h *history) {
 	})
 	if diff := cmp.Diff(h.scores, got); diff != "" {
 		t.Errorf("scores of %s (-want +got):\n%s", h.board, diff)
+	}
+	hidden, want := make(map[string]string), make(map[string]string)
+	for member, veil := range h.veils {
+		want[member] = veil.Text(h.unseen[member])
+	}
+	must(t, s.Snapshot(t.Context(), h.board, func(v *Snapshot) error {
+		return v.Veils(func(member, veil string) error { hidden[member] = veil; return nil })
+	}))
+	if diff := cmp.Diff(want, hidden); diff != "" {
+		t.Errorf("hidden members of %s (-want +got):\n%s", h.board, diff)
 	}
 	has := maps.Clone(h.data)
 	maps.DeleteFunc(has, func(_, text string) bool { return text == "" })

@@ -83,11 +83,14 @@ func (r runsOf) continues(first, place *wire.Update, of []*wire.Update) bool {
 		}
 	}
 	sum, score, form := place.Sum, 0.0, first.Form
-	if before != nil && !before.Op.Removes() {
+	if before != nil && before.Scored() {
 		form |= before.Form // that of a score of 0 tells nothing
-		sum, score = sum-shareOf(before), form.Shown(before.Score)
+		score = form.Shown(before.Score)
 	}
-	if !first.Op.Removes() {
+	if before != nil && before.Seen() {
+		sum -= shareOf(before)
+	}
+	if first.Seen() {
 		sum += shareOf(first)
 	}
 	follows := first.Op != wire.OpIncr || form.Shown(first.Score) == score+first.Delta

@@ -65,7 +65,7 @@ func old(cols []column) (all []column) {
 
 var noLineage = strings.NewReplacer(" after_run = excluded.after_run, end_seq = excluded.end_seq,", "", " after_run = VALUES(after_run), end_seq = VALUES(end_seq),", "")
 
-var rawNewer = regexp.MustCompile(`\n (raw|data) = .*`)
+var rawNewer = regexp.MustCompile(`\n (raw|data|veil) = .*`)
 
 // writeOld writes changes as an earlier program did.
 func writeOld(t *testing.T, s *Store, updates ...*wire.LedgerUpdate) error {
@@ -81,7 +81,7 @@ func writeOld(t *testing.T, s *Store, updates ...*wire.LedgerUpdate) error {
 		if _, err := s.d.insert("rank_log", "", old(updateColumns(bare(updates)))...).exec(tx); err != nil {
 			return err
 		}
-		newer := strings.Replace(rawNewer.ReplaceAllString(s.d.newer, ""), ", raw = excluded.raw, data = excluded.data", "", 1)
+		newer := strings.Replace(rawNewer.ReplaceAllString(s.d.newer, ""), ", raw = excluded.raw, data = excluded.data, veil = excluded.veil", "", 1)
 		_, err := s.d.insert("rank_score", newer, old(scoreColumns(bare(updates)))...).exec(tx)
 		return err
 	})

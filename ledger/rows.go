@@ -10,14 +10,15 @@ import (
 )
 
 // logColumns are those of rank_log, in the order of [scanUpdate].
-const logColumns = "board, run, seq, member, order_id, op, delta, score, raw, sum, members, at, by_groups, data, given"
+const logColumns = "board, run, seq, member, order_id, op, delta, score, raw, sum, members, at, by_groups, data, given, veil"
 
 // updateColumns returns changes as the columns of rank_log.
 func updateColumns(updates []*wire.Update) []column {
 	n := len(updates)
 	board, member, op := make([]string, n), make([]string, n), make([]string, n)
 	run, seq, members, at := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	order, by, data, given, sum := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n), make([]*int64, n)
+	order, by, data, given, veil := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n)
+	sum := make([]*int64, n)
 	delta, score, raw := make([]*float64, n), make([]*float64, n), make([]*float64, n)
 	for i, u := range updates {
 		board[i], member[i], op[i] = string(u.Board), u.Member, u.Op.String()
@@ -30,7 +31,8 @@ func updateColumns(updates []*wire.Update) []column {
 		if u.By != "" {
 			by[i] = &u.By
 		}
-		if data[i] = dataOf(u.Data); u.Given != "" {
+		veil[i] = textOf(u.Veil.Text(u.Score))
+		if data[i] = textOf(u.Data); u.Given != "" {
 			given[i] = new(u.Given[1:])
 		}
 		if u.Op.HasDelta() {
@@ -39,7 +41,7 @@ func updateColumns(updates []*wire.Update) []column {
 	}
 	return withSome([]column{texts("board", board), ints("run", run), ints("seq", seq), texts("member", member), {"order_id", "text", order}, texts("op", op),
 		doubles("delta", delta), doubles("score", score), doubles("raw", raw), orNull("sum", sum), ints("members", members), ints("at", at), {"by_groups", "text", by}},
-		column{"data", "text", data}, column{"given", "text", given})
+		column{"data", "text", data}, column{"given", "text", given}, column{"veil", "text", veil})
 }
 
 // withSome returns columns and those of more that have a text.
@@ -52,12 +54,12 @@ func withSome(all []column, more ...column) []column {
 	return all
 }
 
-// dataOf returns a member's data as it is stored, nil if it has none.
-func dataOf(data string) *string {
-	if data == "" {
+// textOf returns a text as it is stored, nil if it is empty.
+func textOf(text string) *string {
+	if text == "" {
 		return nil
 	}
-	return &data
+	return &text
 }
 
 // sumOf returns a change's checksum as it is stored, nil if it is unknown.
@@ -70,9 +72,9 @@ func sumOf(u *wire.Update) *int64 {
 }
 
 // scoresOf returns the member's score after a change as it is shown, and the raw one; nil if the
-// member is gone.
+// member is gone. A hidden member has one, too.
 func scoresOf(u *wire.Update) (score, raw *float64) {
-	if u.Op.Removes() {
+	if !u.Scored() {
 		return nil, nil
 	}
 	return new(u.Form.Shown(u.Score)), &u.Score
@@ -82,14 +84,14 @@ func scoresOf(u *wire.Update) (score, raw *float64) {
 func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 	var u wire.Update
 	var op string
-	var order, by, data, given sql.NullString
+	var order, by, data, given, veil sql.NullString
 	var delta, score, raw sql.NullFloat64
 	var sum sql.NullInt64
-	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &raw, &sum, &u.Members, &u.At, &by, &data, &given)...)
+	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &raw, &sum, &u.Members, &u.At, &by, &data, &given, &veil)...)
 	if err != nil {
 		return nil, err
 	}
-	if u.Op, err = parseOp(op); err != nil {
+	if u.Op, err = wire.ParseUpdateOp(op); err != nil {
 		return nil, fmt.Errorf("rank_log, board %s, run %d, seq %d: %w", u.Board, u.Run, u.Seq, err)
 	}
 	u.OrderID, u.By, u.Data, u.Delta, u.Score = order.String, by.String, data.String, delta.Float64, score.Float64
@@ -99,6 +101,10 @@ func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 	if raw.Valid { // rows of earlier versions have none where it would be the score
 		u.Score = raw.Float64
 		u.Form, _ = rankcache.FormOf(u.Score, score.Float64)
+	}
+	if veil.Valid {
+		u.Veil, _, _ = wire.ParseHidden(veil.String)
+		u.Veil.Bare = !score.Valid
 	}
 	u.Sum, u.HasSum = uint64(sum.Int64), sum.Valid // #nosec G115 -- stored from 48 bits
 	return &u, nil
@@ -113,14 +119,6 @@ func updatesTo(fn func(*wire.Update) error) func(*sql.Rows) error {
 		}
 		return fn(u)
 	}
-}
-
-// parseOp returns the operation of a row.
-func parseOp(text string) (wire.Op, error) {
-	if text == wire.OpTrim.String() {
-		return wire.OpTrim, nil
-	}
-	return wire.ParseOp(text)
 }
 
 // same reports whether two records tell of the same change. What an operation does not
@@ -180,7 +178,7 @@ type memberKey struct {
 func memberOf(u *wire.Update) memberKey { return memberKey{u.Board, u.Member} }
 
 // scoreColumns returns the latest state of each member after the changes, as the columns
-// of rank_score.
+// of rank_score: what Redis has of it in the sorted set, its data and what hides it.
 func scoreColumns(updates []*wire.Update) []column {
 	latest := make(map[memberKey]*wire.Update, len(updates))
 	var order []memberKey
@@ -196,14 +194,16 @@ func scoreColumns(updates []*wire.Update) []column {
 	}
 	n := len(order)
 	board, member, run, seq := make([]string, n), make([]string, n), make([]int64, n), make([]int64, n)
-	score, raw, data := make([]*float64, n), make([]*float64, n), make([]*string, n)
+	score, raw, data, veil := make([]*float64, n), make([]*float64, n), make([]*string, n), make([]*string, n)
 	for i, k := range order {
 		u := latest[k]
 		board[i], member[i], run[i], seq[i] = string(k.board), k.member, int64(u.Run), int64(u.Seq)
-		score[i], raw[i] = scoresOf(u)
-		data[i] = dataOf(u.Data)
+		if u.Seen() {
+			score[i], raw[i] = scoresOf(u)
+		}
+		data[i], veil[i] = textOf(u.Data), textOf(u.Veil.Text(u.Score))
 	}
-	return withSome([]column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score), doubles("raw", raw)}, column{"data", "text", data})
+	return withSome([]column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score), doubles("raw", raw)}, column{"data", "text", data}, column{"veil", "text", veil})
 }
 
 // later reports whether a is the state after b.

@@ -20,7 +20,7 @@ const MaxUpdateLen = 16 << 10
 // BadUpdate is the error of [DecodeUpdate]. Reason is one of a few fixed words,
 // usable as a metric label.
 type BadUpdate struct {
-	Reason string // size, json, version, board, member, op, run, score, data, order
+	Reason string // size, json, version, board, member, op, run, score, data, veil, order
 	Err    error
 }
 
@@ -35,7 +35,11 @@ func (e *BadUpdate) Unwrap() error { return e.Err }
 // afterwards. The error is a [*BadUpdate] and leaves u undefined.
 func DecodeUpdate(data []byte, u *Update) error {
 	var w rawUpdate
-	return w.decode(data, u)
+	err := w.decode(data, u)
+	if err == nil && u.Veil.Serial != 0 {
+		err = &BadUpdate{"version", errors.New("a record of the ledger's topic, which tells of hidden members")}
+	}
+	return err
 }
 
 func (w *rawUpdate) decode(data []byte, u *Update) error {
@@ -62,19 +66,19 @@ type rawUpdate struct {
 	seq, run, sum, members     uint64
 	at                         int64
 	rank, inviter, invitee     string
-	data                       string // as it is written
+	data, veil                 string // as they are written
 	hasDelta, hasScore, hasSum bool
 	hasRaw                     bool
 }
 
 // update checks a record of the current form and fills u.
 func (w *rawUpdate) update(u *Update) error {
-	if w.version != 2 && (w.version < 3 || w.version > 4 || !w.hasRaw) {
-		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2, or 3 or 4 with raw", w.version)}
+	if w.version != 2 && (w.version < 3 || w.version > 4 || !w.hasRaw) && (w.version != 5 || w.veil == "") {
+		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2, 3 or 4 with raw, or 5 with veil", w.version)}
 	}
-	op, err := ParseOp(w.op)
-	if w.op == opNames[OpTrim] && w.seq != 0 {
-		op, err = OpTrim, nil
+	op, err := ParseUpdateOp(w.op)
+	if op == OpTrim && w.seq == 0 || op.Moves() && w.version != 5 {
+		op, err = ParseOp(w.op)
 	}
 	if err != nil {
 		return &BadUpdate{"op", err}
@@ -99,6 +103,11 @@ func (w *rawUpdate) update(u *Update) error {
 			return &BadUpdate{"data", err}
 		}
 	}
+	if w.version == 5 {
+		if err := w.readVeil(u); err != nil {
+			return &BadUpdate{"veil", err}
+		}
+	}
 	if w.seq == 0 || w.orderID != "" { // with a seq the order id is only informative
 		if err := CheckOrderID(w.orderID); err != nil {
 			return &BadUpdate{"order", err}
@@ -110,7 +119,7 @@ func (w *rawUpdate) update(u *Update) error {
 // checkScore requires the number from which the update will be applied.
 func (w *rawUpdate) checkScore(op Op) error {
 	switch {
-	case op.Removes():
+	case op.Removes(), op.Moves() && !w.hasScore:
 		return nil
 	case w.seq == 0 && op == OpIncr && !w.hasDelta:
 		return errors.New("incr without seq has no delta")
@@ -142,6 +151,24 @@ func (w *rawUpdate) readData(u *Update) error {
 		return fmt.Errorf("%s of seq %d has data", u.Op, u.Seq)
 	}
 	return rankcache.CheckData(u.Data)
+}
+
+// readVeil sets whether the member is hidden, with the score that it has.
+func (w *rawUpdate) readVeil(u *Update) error {
+	v, raw, ok := ParseHidden(w.veil)
+	bare := u.Op.Removes() || !w.hasScore
+	switch {
+	case !ok || v.Serial == 0 || v.Serial > maxSerial || u.Seq == 0:
+		return fmt.Errorf("veil %.60q of seq %d: want the serial of a hide or restore, and the score of a hidden member", w.veil, u.Seq)
+	case v.Hidden && (v.Bare != bare || !bare && raw != u.Score):
+		return fmt.Errorf("veil %.60q of a member with a score of %v", w.veil, u.Score)
+	case u.Op == OpTrim || u.Data != "":
+		return errors.New("a hidden member is on no board that is trimmed or has data")
+	}
+	if u.Veil = v; bare {
+		u.Veil.Bare, u.Score = true, 0
+	}
+	return nil
 }
 
 // legacy turns an invitation into an update: +1 for the inviter, once per pair.
@@ -176,6 +203,7 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 		Seq, Run, Members uint64
 		Sum               *string
 		Order, Data64     string
+		Veil              string
 		At                int64
 		RankID            idText `json:"rank_id"`
 		InviterUID        idText `json:"inviter_uid"`
@@ -187,7 +215,7 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return inWords(err)
 	}
-	*w = rawUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, run: j.Run, members: j.Members, orderID: j.Order, data: j.Data64, at: j.At,
+	*w = rawUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, run: j.Run, members: j.Members, orderID: j.Order, data: j.Data64, veil: j.Veil, at: j.At,
 		rank: string(j.RankID), inviter: string(j.InviterUID), invitee: string(j.InviteeUID)}
 	if w.hasDelta = j.Delta != nil; w.hasDelta {
 		w.delta = *j.Delta

@@ -13,11 +13,27 @@ import (
 )
 
 // Veil is whether a member of a board is hidden: on no page and in nobody's rank, while its points go on counting. The
-// zero value is that of one that is not, in an update that is neither of a hide nor of a restore.
+// zero value is that of one that never was. Records of writers of before hiding with a ledger have it, too, after a
+// restore, where the command was neither a hide nor a restore.
 type Veil struct {
 	Serial uint64 // of the hide or restore that stands: the highest one
 	Hidden bool
 	Bare   bool // it has no score: none was there to be hidden or restored, or it was deleted
+}
+
+// Text returns what the companion [Hidden] has of a member with a raw score, which [ParseHidden] reads; "" of one that
+// never was hidden.
+func (v Veil) Text(raw float64) string {
+	text := strconv.FormatUint(v.Serial, 10)
+	switch {
+	case v.Serial == 0:
+		return ""
+	case v.Hidden && v.Bare:
+		return text + " -"
+	case v.Hidden:
+		return text + " " + strconv.FormatFloat(raw, 'g', -1, 64)
+	}
+	return text
 }
 
 // MaxHidden is the most hidden members of a board, and MaxVeils how many members of it may be, or have been, hidden.

@@ -30,8 +30,8 @@ func TestHideOrders(t *testing.T) {
 func TestHiddenValues(t *testing.T) {
 	for value, want := range map[string]Veil{"7 1.5": {7, true, false}, "7 -": {7, true, true}, "7": {7, false, false}} {
 		v, raw, ok := ParseHidden(value)
-		if !ok || v != want || (raw == 1.5) != (value == "7 1.5") {
-			t.Errorf("%q: %+v %v %v", value, v, raw, ok)
+		if !ok || v != want || (raw == 1.5) != (value == "7 1.5") || v.Text(raw) != value {
+			t.Errorf("%q: %+v %v %v, written %q", value, v, raw, ok, v.Text(raw))
 		}
 	}
 	for _, bad := range []string{"", "x", "7 x", "7 inf", "-1 5", " 5"} {

@@ -29,18 +29,26 @@ type LedgerUpdate struct {
 
 // AppendLedgerUpdate appends u in the wire form: that of [AppendUpdate] with the score that is
 // shown and raw beside it, and three more fields at its end. Where the two differ the version is
-// 3, which programs refuse that would take the score for the raw one, and 4 where the member or the command has data,
-// which older ones would lose. Commands have no raw.
+// 3, which programs refuse that would take the score for the raw one, 4 where the member or the command has data,
+// which older ones would lose, and 5 where the member is or was hidden, which older ones would show: veil is what Redis has
+// of that ([Veil.Text]). Commands have no raw.
 // [DecodeLedgerUpdate] reads a valid u back unchanged, but for a Form that changes nothing.
 func AppendLedgerUpdate(dst []byte, u *LedgerUpdate) []byte {
 	version, shown := byte(2), u.Form.Shown(u.Score)
-	if shown != u.Score && !u.Op.Removes() {
+	if shown != u.Score && u.Scored() {
 		version = 3
 	}
 	if u.Data != "" || u.Given != "" { // and so a score
 		version = 4
 	}
+	veil := u.Veil.Text(u.Score)
+	if veil != "" {
+		version = 5
+	}
 	dst = u.append(dst, version, shown, u.Delta, u.Seq != 0)
+	if veil != "" {
+		dst = append(append(append(dst[:len(dst)-1], `,"veil":"`...), veil...), `"}`...)
+	}
 	if u.Class == "" {
 		return dst
 	}

@@ -27,6 +27,24 @@ var goldenLedger = []LedgerUpdate{
 	{Update: with(lowest(72500, 3), "ä", ""), Class: "laps", Dims: map[string]string{}},
 	{Update: with(goldenUpdates[0], "", "none"), Class: "laps", Dims: map[string]string{}},
 	{Update: with(goldenUpdates[0], "kept"), Class: "laps", Dims: map[string]string{}},
+	{Update: veiled(tied(10, 3, false), OpHide, Veil{Serial: 7, Hidden: true}), Class: "c", Dims: map[string]string{}},
+	{Update: veiled(goldenUpdates[0], OpIncr, Veil{Serial: 7, Hidden: true})},
+	{Update: veiled(goldenUpdates[0], OpHide, Veil{Serial: 7, Hidden: true, Bare: true}), Class: "c", Dims: map[string]string{}},
+	{Update: veiled(goldenUpdates[0], OpDelete, Veil{Serial: 7, Hidden: true, Bare: true})},
+	{Update: veiled(goldenUpdates[0], OpRestore, Veil{Serial: 8})},
+	{Update: veiled(goldenUpdates[0], OpDelete, Veil{Serial: 8, Bare: true})},
+	{Update: veiled(lowest(72500, 3), OpIncr, Veil{Serial: 8}), Class: "laps", Dims: map[string]string{}},
+}
+
+// veiled is an update of a member that is or was hidden, by an operation.
+func veiled(u Update, op Op, v Veil) Update {
+	if u.Op, u.Veil = op, v; !op.HasDelta() {
+		u.Delta = 0
+	}
+	if v.Bare {
+		u.Score = 0
+	}
+	return u
 }
 
 // with gives a member data, and its command, if given has any.
@@ -130,10 +148,22 @@ func TestDecodeLedgerUpdateRejects(t *testing.T) {
 		head + `,"raw":1,"run":1,"seq":1,"class":"c","given64":"AA"}`:                                         "data",
 		head + `,"raw":1,"run":1,"seq":1,"class":"c","given64":"?"}`:                                          "data",
 		`{"v":2,"board":"b","member":"m","op":"delete","run":1,"seq":1,"class":"c","dims":{},"given64":"YQ"}`: "data",
-		`{"v":3,"class":"c"}`:                "version",
-		head + `,"raw":1.5,"run":1,"seq":1}`: "",
-		head + `,"raw":2.5,"run":1,"seq":1}`: "score",
-		head + `,"raw":0.5,"run":1,"seq":1}`: "score",
+		`{"v":3,"class":"c"}`: "version",
+		strings.Replace(head, `"v":2`, `"v":5`, 1) + `,"run":1,"seq":1}`:                           "version",
+		strings.Replace(head, `"v":2`, `"v":5`, 1) + `,"run":1,"seq":1,"veil":"7 1"}`:              "",
+		strings.Replace(head, `"v":2`, `"v":5`, 1) + `,"run":1,"seq":1,"veil":"7 2"}`:              "veil",
+		strings.Replace(head, `"v":2`, `"v":5`, 1) + `,"run":1,"seq":1,"veil":"7 -"}`:              "veil",
+		strings.Replace(head, `"v":2`, `"v":5`, 1) + `,"run":1,"seq":1,"veil":"0"}`:                "veil",
+		strings.Replace(head, `"v":2`, `"v":5`, 1) + `,"run":1,"seq":1,"veil":"9007199254740992"}`: "veil",
+		strings.Replace(head, `"v":2`, `"v":5`, 1) + `,"run":1,"seq":1,"data64":"YQ","veil":"7"}`:  "veil",
+		`{"v":5,"board":"b","member":"m","op":"trim","run":1,"seq":1,"veil":"7"}`:                  "veil",
+		`{"v":5,"board":"b","member":"m","op":"restore","run":1,"seq":1,"veil":"7"}`:               "",
+		`{"v":5,"board":"b","member":"m","op":"restore","run":1,"seq":1,"veil":"7 1"}`:             "veil",
+		`{"v":5,"board":"b","member":"m","op":"set","run":1,"seq":1,"veil":"7 -"}`:                 "score",
+		`{"v":2,"board":"b","member":"m","op":"hide","score":1,"run":1,"seq":1,"veil":"7 1"}`:      "op",
+		head + `,"raw":1.5,"run":1,"seq":1}`:                                                       "",
+		head + `,"raw":2.5,"run":1,"seq":1}`:                                                       "score",
+		head + `,"raw":0.5,"run":1,"seq":1}`:                                                       "score",
 	} {
 		err := DecodeLedgerUpdate([]byte(record), new(LedgerUpdate))
 		if bad, ok := errors.AsType[*BadUpdate](err); ok != (reason != "") || ok && bad.Reason != reason {

@@ -46,12 +46,12 @@ func OrderMark(op Op, member string, number float64, groups string) string {
 }
 
 // AppendOrder appends the record of the order id of a change, as apply.lua packs it; number
-// is what the command added or set, and data tells whether members of the board may have data. What the change trimmed
+// is what the command added or set, or its serial, and data tells whether members of the board may have data. What the change trimmed
 // follows by [AppendTrim].
 func AppendOrder(dst []byte, u *Update, number float64, data bool) []byte {
 	dst = append(dst, OrderMark(u.Op, u.Member, number, u.By+u.Given)...)
 	score := u.Score
-	if u.Op.Removes() {
+	if !u.Scored() {
 		score = 0
 	}
 	dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(score))
@@ -62,6 +62,9 @@ func AppendOrder(dst []byte, u *Update, number float64, data bool) []byte {
 	dst = appendInt(dst, uint64(u.At), 6)
 	if data {
 		dst = append(appendInt(dst, uint64(len(u.Data)), 2), u.Data...)
+	}
+	if u.Veil.Serial != 0 {
+		dst = AppendVeil(dst, u.Veil)
 	}
 	return dst
 }

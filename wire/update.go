@@ -73,6 +73,16 @@ func ParseOp(s string) (Op, error) {
 	return 0, fmt.Errorf("%w %.20q: want incr, set, best or delete", ErrOp, s)
 }
 
+// ParseUpdateOp returns the operation of an update named s, as [ParseOp] does of a command: a trim, a hide or restore, too.
+func ParseUpdateOp(s string) (Op, error) {
+	for _, op := range []Op{OpTrim, OpHide, OpRestore} {
+		if s == opNames[op] {
+			return op, nil
+		}
+	}
+	return ParseOp(s)
+}
+
 // String returns the operation as it is written on the wire.
 func (op Op) String() string {
 	if op >= OpIncr && op <= OpRestore {
@@ -101,7 +111,7 @@ type Update struct {
 	By      string              // the member's groups at that time, as [AppendDims] writes them; on the ledger's topic alone
 	Given   string              // the command's data behind a 0, "" if it had none; on the ledger's topic alone
 	At      int64               // when the command was given, Unix milliseconds
-	Veil    Veil                // of a member that is hidden, and after a hide or restore
+	Veil    Veil                // of a member that is, or was, hidden; on the ledger's topic alone
 	Data    string              // the member's after the change; "" if it has none
 }
 
@@ -148,7 +158,7 @@ func (u *Update) append(dst []byte, version byte, score, delta float64, raw bool
 	if u.Op.HasDelta() {
 		dst = AppendScore(append(dst, `,"delta":`...), delta)
 	}
-	if !u.Op.Removes() && !u.Veil.Bare {
+	if u.Scored() {
 		dst = AppendScore(append(dst, `,"score":`...), score)
 		if raw {
 			dst = AppendScore(append(dst, `,"raw":`...), u.Score)
@@ -175,6 +185,12 @@ func (u *Update) appendState(dst []byte) []byte {
 	}
 	return strconv.AppendInt(append(dst, `,"members":`...), int64(u.Members), 10)
 }
+
+// Scored reports whether the member has a score after u, seen or not.
+func (u *Update) Scored() bool { return !u.Op.Removes() && !u.Veil.Bare }
+
+// Seen reports whether the member is on the board after u.
+func (u *Update) Seen() bool { return u.Scored() && !u.Veil.Hidden }
 
 // State returns the board's state after u.
 func (u *Update) State() rankcache.State {

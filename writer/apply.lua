@@ -412,7 +412,7 @@ for i = first, #ARGV, 2 do
       --else
       --if Hidden
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
-      if hides or moves then
+      if serial ~= 0 then -- also of one that was restored: a ledger knows by it which command stands
         record = record .. pack('>I6BI7', 0, 200 + (op == 3 and 1 or 0) + (hides and 2 or 0), tonumber(serial))
       end
       record = record .. sub(ARGV[i + 1], 35)

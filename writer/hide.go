@@ -61,9 +61,6 @@ func resolveMove(c *Command, board class.Board, kind *rooms.Class) (r rules, lat
 
 // mayHide returns why nobody can be hidden on boards of a class, or nil.
 func mayHide(kind *rooms.Class) error {
-	if kind.Ledger { // also where members were hidden before: a final would show them
-		return errHideLedger
-	}
 	if kind.Data {
 		return &Refusal{"hide", fmt.Errorf("members of boards of class %s have data: nobody is hidden there", kind.Name())}
 	}
@@ -77,8 +74,6 @@ func mayHide(kind *rooms.Class) error {
 func (f features) mayBeHidden() bool { return !f.Trim && !f.Data }
 
 var errHides = &Refusal{"hide", errors.New("the board hides members, which boards that are trimmed or have data can't: take that out of the class, restore the members, and set it again")}
-
-var errHideLedger = &Refusal{"hide", errors.New("the ledger keeps the board's changes, and does not know of hidden members yet")}
 
 // audit logs who was hidden or restored, once.
 func (p *processor) audit(j *job) {

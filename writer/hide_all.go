@@ -81,8 +81,6 @@ func (p *poster) mayMoveAll(ctx context.Context, op wire.Op, ask *moveRequest) (
 		return nil, &Refusal{"unknown_class", fmt.Errorf("class %.60q is neither in the writer's rooms file nor set at run time", ask.Class)}
 	case !kind.Calendar().Periodic():
 		return nil, &Refusal{"hide", fmt.Errorf("boards of class %s have no period, so that no list has them: hide the member on each", kind.Name())}
-	case p.ledger.wants(kind):
-		return nil, errHideLedger
 	}
 	alike := *ask
 	alike.Board, alike.Class = "any", ""

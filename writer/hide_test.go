@@ -144,8 +144,7 @@ func TestHideIsRefused(t *testing.T) {
 	t.Parallel()
 	file, err := rooms.Parse([]byte(`
 classes:
-  - {name: best, board: "best:{zone}", period: none, ops: [incr], trim: 5}
-  - {name: money, board: "money:{zone}", period: none, ledger: true}`))
+  - {name: best, board: "best:{zone}", period: none, ops: [incr], trim: 5}`))
 	must(t, err)
 	h := quiet(t, func(o *Options) { o.Tiers = tiers{file: file} })
 	for body, code := range map[string]string{
@@ -158,7 +157,6 @@ classes:
 		`{"board":"b","member":"a","reason":"x","serial":9007199254740992}`:             "bad_argument",
 		`{"board":"b","member":"a","reason":"x","serial":9007199254740991}`:             "bad_argument",
 		`{"board":"best:7","member":"a","reason":"x"}`:                                  "hide",
-		`{"board":"money:7","member":"a","reason":"x"}`:                                 "hide",
 		`{"class":"nobody","member":"a","reason":"x"}`:                                  "unknown_class",
 	} {
 		for _, op := range []string{"hide", "restore"} {

@@ -467,11 +467,9 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 	if j.Op.HasDelta() {
 		want.Delta = j.Number
 	}
-	if veil := m.veils[j.Member]; veil.Hidden || j.Op.Moves() {
-		want.Veil = veil.Veil
-		if veil.Hidden {
-			want.Score = veil.raw
-		}
+	veil := m.veils[j.Member]
+	if want.Veil = veil.Veil; veil.Hidden {
+		want.Score = veil.raw
 	}
 	trims := m.trim(want)
 	equal(t, "applied", []any{j.Duplicate, j.Update, j.Trims}, []any{false, want, trims})

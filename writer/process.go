@@ -74,9 +74,6 @@ func (p *processor) check(c *Command, arrived time.Time) (j *job, err error) {
 	if j.rules.durable() && c.At > arrived.Add(maxAhead).UnixMilli() {
 		return j, refusals["early"]
 	}
-	if c.Op.Moves() && p.ledger.wants(j.rules.kind) {
-		return j, errHideLedger
-	}
 	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return j, errBlocked
 	}

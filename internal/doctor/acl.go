@@ -98,7 +98,7 @@ func (r Redis) needs(role string) []permission {
 		applied, wanted, answers, temporary := r.Names.AppliedKey("0"), r.Names.WantedKey("0"), r.Names.AnswersKey("0"), meta+":rebuild:"
 		list := []permission{read("INFO", "replication"), read("HMGET", applied, "life"), read("SMEMBERS", wanted), read("HGET", applied, "life"), read("HEXISTS", applied, "damaged"), read("HVALS", applied),
 			read("GET", meta), read("GET", adopter), read("TIME"), read("EVALSHA", noScript, 1, board), read("ZCARD", temporary), read("HLEN", temporary), read("EXISTS", temporary),
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), none("EVAL", "return 0", 1, board), write("MULTI"),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("HGETALL", r.Names.HiddenListKey("c")), none("EVAL", "return 0", 1, board), write("MULTI"),
 			write("HDEL", applied, "damaged"), none("SREM", wanted, nobody), write("DEL", wanted), write("HSET", answers, "b", "x"), write("DEL", answers),
 			none("SET", meta, "x", "XX"), none("SETRANGE", meta, 0, ""), none("SET", adopter, "x", "XX"), none("PEXPIRE", adopter, 1), none("DEL", adopter), none("ZADD", r.Names.Ends, "XX", 1, nobody),
 			write("HSET", temporary, "m", 1), none("ZADD", temporary, "XX", 1, "m"), none("PEXPIRE", temporary, 1), none("PERSIST", temporary), none("PEXPIREAT", temporary, 1),

@@ -346,3 +346,33 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A hidden member is in no row, file or record of the final, and its points stay in the ledger.
+func TestFinalOfHiddenMembers(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, f *fixture) {
+		f.change(t, "a", 5, false)
+		f.change(t, "b", 9, false)
+		u := testkit.ChangeBoard(t, f.redis, f.names, f.board, wire.OpDelete, "b", 0) // as a hide does for the sorted set
+		u.Op, u.Score, u.OrderID, u.Veil = wire.OpHide, 9, wire.HideOrder(7, "b"), wire.Veil{Serial: 7, Hidden: true}
+		b := ledger.NewBatch("topic")
+		b.Add(&wire.LedgerUpdate{Update: u, Class: "paid", Dims: map[string]string{"zone": "7"}, Tag: "20261122"}, 0, f.next, f.next)
+		_, err := f.opts.Store.Apply(t.Context(), b)
+		must(t, err)
+		record, err := f.Final(t.Context(), f.board)
+		must(t, err)
+		if !strings.Contains(string(record), `"members":1,"top":[{"rank":1,"member":"a","score":5}]`) {
+			t.Errorf("record %s", record)
+		}
+		places, _, err := f.opts.Store.Places(t.Context(), "b", 0, "", 10)
+		must(t, err)
+		if len(places) > 0 {
+			t.Errorf("history of the hidden member: %+v", places)
+		}
+		var veil string
+		must(t, testkit.SQL(t, f.database).QueryRowContext(t.Context(), "SELECT veil FROM rank_score WHERE member = 'b' AND score IS NULL AND raw IS NULL").Scan(&veil))
+		if veil != "7 9" {
+			t.Errorf("rank_score has %q", veil)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package rebuild
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -152,13 +153,15 @@ func (s *sender) close(err error) error {
 	return err
 }
 
-// rows are the members of a board, joined with their data, and of a trimmed one those that were driven out.
+// rows are the members of a board, joined with their data, of a trimmed one those that were driven out, and those that are or
+// were hidden.
 type rows interface {
 	Members(fn func(rankcache.Entry) error) error
 	Trimmed(fn func(rankcache.Entry) error) error
+	Veils(fn func(member, veil string) error) error
 }
 
-// writeMembers writes the sorted set, members' data, and the scores of all members of a trimmed board.
+// writeMembers writes the sorted set, members' data, the scores of all members of a trimmed board, and who is hidden.
 func (w *work) writeMembers(ctx context.Context, v rows) error {
 	w.done.Members, w.sum = 0, 0
 	s := w.newSender(ctx)
@@ -179,7 +182,7 @@ func (w *work) writeMembers(ctx context.Context, v rows) error {
 		}
 		return flush(batchSize)
 	}
-	data := w.keys.companion(wire.Data)
+	data, hidden, born := w.keys.companion(wire.Data), w.keys.companion(wire.Hidden), maps.Clone(w.born)
 	err := v.Members(func(e rankcache.Entry) error {
 		w.done.Members++
 		w.sum = (w.sum + wire.Hash(e.Member, e.Score)) & wire.SumMask
@@ -190,11 +193,18 @@ func (w *work) writeMembers(ctx context.Context, v rows) error {
 		if e.Member = member; text != "" {
 			batch[data] = append(batch[data], member, text)
 		}
+		delete(born, member)
 		batch[boardKey] = append(batch[boardKey], e.Score, member)
 		return keep(e)
 	})
 	if err == nil && w.rules.Trimmed {
 		err = v.Trimmed(keep)
+	}
+	if err == nil {
+		err = w.hidden(v, born, func(member, veil string) error {
+			batch[hidden] = append(batch[hidden], member, veil)
+			return flush(batchSize)
+		})
 	}
 	if err == nil {
 		err = flush(0)
@@ -254,6 +264,10 @@ func (o *orderWriter) add(u *wire.Update) error {
 		if number = u.Score; o.rules.Ties {
 			number = rankcache.ScoreInteger.Shown(number)
 		}
+	}
+	if u.Op.Moves() {
+		_, serial, _ := wire.ParseHide(u.Op.String(), u.OrderID, u.Member)
+		number = float64(serial)
 	}
 	o.last, o.record = u, wire.AppendOrder(nil, u, number, o.rules.Data)
 	return nil

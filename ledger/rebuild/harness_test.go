@@ -75,6 +75,9 @@ const classes = `classes:
 - {name: groups, board: "NAME-groups:{zone}", period: none, ledger: true, ops: [incr], feeds: [{class: guilds, by: guild}]}
 - {name: guilds, board: "NAME-guilds:{zone}", period: none, ledger: true, ops: [incr]}
 - {name: split, board: "NAME-split:{zone}", period: none, ledger: true, shards: 2, ops: [incr]}
+- {name: hides, board: "NAME-hides:{zone}", period: none, ledger: true, ops: [incr, set, delete]}
+- {name: hides-ties, board: "NAME-hides-ties:{zone}", period: none, ledger: true, ops: [incr, set, delete], ties: last, score: integer, order: asc}
+- {name: hides-day, board: "NAME-hides-day:{zone}:{period}", period: year, ledger: true, ops: [incr, set, delete], keep: 96h}
 - {name: free-ledger, board: "NAME-free-ledger:{zone}", period: none, ledger: true, ops: [incr]}
 - {name: free, board: "NAME-free:{zone}", period: none, durable: true, ops: [incr]}
 `
@@ -102,7 +105,7 @@ func newIdle(t testing.TB, kind string, dial func(testing.TB) redis.UniversalCli
 	t.Cleanup(func() { store.Close() })
 	must(t, store.Migrate(t.Context()))
 	names := wire.DefaultNames()
-	names.Commands, names.Refused, names.Ledger = "c-"+name, "r-"+name, "l-"+name
+	names.Commands, names.Refused, names.Ledger, names.Rooms = "c-"+name, "r-"+name, "l-"+name, "rooms-"+name
 	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names), Store: store, Rules: f.rules, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
 	return f
 }
@@ -135,12 +138,20 @@ func (f *fixture) start(t testing.TB, beside func(context.Context, ledger.Now)) 
 func (f *fixture) of(class, zone string) *fixture {
 	own := *f
 	own.class, own.board = class, rankcache.BoardID(f.name+"-"+class+":"+zone)
+	if kind := f.file.Class(class); kind.Calendar().Periodic() {
+		b, err := kind.At(map[string]string{"zone": zone}, time.UnixMilli(f.at))
+		if own.board = b.ID; err != nil {
+			panic(err)
+		}
+	}
 	return &own
 }
 
 func (f *fixture) rules(b rankcache.BoardID) Rules {
 	_, kind, _ := f.file.Board(b)
-	return Rules{Expires: time.Now().Add(time.Hour).UnixMilli(), OrderLife: kind.Orders, Buckets: 4, Trimmed: kind.Trim > 0, Ties: kind.Ties != rooms.TiesMember, Data: kind.Data}
+	r := RulesOf(f.file, b, Defaults{BoardLife: time.Hour, Buckets: 4})
+	r.OrderLife = kind.Orders
+	return r
 }
 
 // run runs a part until the test ends.
@@ -216,7 +227,58 @@ func (f *fixture) fill(t testing.TB) {
 		f.give(t, "later", "m4", `"op":"incr","delta":2`)
 		f.give(t, "gone", "m5", `"op":"delete"`)
 	}
+	if strings.HasPrefix(f.class, "hides") {
+		f.hide(t)
+	}
 	f.settle(t)
+}
+
+// move hides or restores a member.
+func (f *fixture) move(t testing.TB, op wire.Op, member string, serial uint64) {
+	t.Helper()
+	f.give(t, wire.HideOrder(serial, member), member, fmt.Sprintf(`"op":%q,"reason":"bot"`, op))
+}
+
+// hide hides members in all ways: with points, that they go on to get, without, ahead, and restored.
+func (f *fixture) hide(t testing.TB) {
+	t.Helper()
+	incr := func(id, member string) { f.give(t, "hidden "+id, member, `"op":"incr","delta":5`) }
+	for i, m := range []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "ahead", "bare"} {
+		f.move(t, wire.OpHide, m, uint64(10+i))
+	}
+	for _, m := range []string{"m1", "m2", "m3", "ahead"} {
+		incr(m, m)
+	}
+	f.move(t, wire.OpRestore, "m2", 30)
+	incr("shown", "m2")
+	f.move(t, wire.OpRestore, "m3", 5) // the hide stands
+	f.give(t, "set unseen", "m4", `"op":"set","score":77`)
+	f.give(t, "gone unseen", "m6", `"op":"delete"`)
+	f.move(t, wire.OpHide, "m7", 40)
+	f.move(t, wire.OpRestore, "m7", 41)
+	f.give(t, "gone after it", "m7", `"op":"delete"`)
+	f.move(t, wire.OpRestore, "nobody", 42)
+}
+
+// hidden returns who is or was hidden on the board.
+func (f *fixture) hidden(t testing.TB) map[string]string {
+	t.Helper()
+	all, err := f.redis.HGetAll(t.Context(), f.opts.Names.CompanionKey(f.board, wire.Hidden)).Result()
+	must(t, err)
+	return veils(t, all)
+}
+
+// veils returns values of the hash of hidden members as Go writes them.
+func veils(t testing.TB, all map[string]string) map[string]string {
+	t.Helper()
+	delete(all, "")
+	for member, value := range all {
+		v, raw, ok := wire.ParseHidden(value)
+		if all[member] = v.Text(raw); !ok {
+			t.Errorf("%s is hidden by %q", member, value)
+		}
+	}
+	return all
 }
 
 // settle waits until the ledger has what Redis has.
@@ -346,6 +408,11 @@ func (f *fixture) wantProved(t testing.TB) {
 	rows := testkit.SQL(t, f.database)
 	scores := maps.Collect(allScores(t, rows, f.board))
 	equal(t, "ledger's scores", scores, f.scores(t))
+	all := make(map[string]string)
+	must(t, f.opts.Store.Snapshot(t.Context(), f.board, func(v *ledger.Snapshot) error {
+		return v.Veils(func(member, veil string) error { all[member] = veil; return nil })
+	}))
+	equal(t, "ledger's hidden members", veils(t, all), f.hidden(t))
 }
 
 func allScores(t testing.TB, db *sql.DB, board rankcache.BoardID) func(func(string, float64) bool) {

@@ -170,3 +170,6 @@ func (l *life) each(trimmed bool, fn func(rankcache.Entry) error) error {
 
 func (l *life) Members(fn func(rankcache.Entry) error) error { return l.each(false, fn) }
 func (l *life) Trimmed(fn func(rankcache.Entry) error) error { return l.each(true, fn) }
+
+// Veils has none: boards that hide members, or have, are not rebuilt from the topic of their updates.
+func (l *life) Veils(func(member, veil string) error) error { return nil }

@@ -83,7 +83,7 @@ func (w *work) hold(ctx context.Context) (*hold, error) {
 func (w *work) tryHold(ctx context.Context) (*hold, error) {
 	absent := w.meta
 	absent.State = rankcache.State{Run: max(newRun(absent.Now), w.meta.Run+1), Seq: w.place.Seq}
-	absent.Adopting, absent.Members = true, 0
+	absent.Adopting, absent.Members, absent.HasHidden = true, 0, w.rules.Hides
 	reply, err := lockScript.Run(ctx, w.opts.Redis, w.leaseKeys(), w.keys.id, absent.Run, leaseTime.Milliseconds(), wire.AppendMeta(nil, &absent), absentTime.Milliseconds()).Result()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (w *work) tryHold(ctx context.Context) (*hold, error) {
 	if err == nil && w.era != "" {
 		err = h.stillLost()
 	}
-	if err == nil && (h.meta.Buckets != w.meta.Buckets || h.meta.OrderLife != w.meta.OrderLife || h.meta.Turn > w.meta.Turn) {
+	if err == nil && (h.meta.HasHidden && !w.rules.Hides || h.meta.Buckets != w.meta.Buckets || h.meta.OrderLife != w.meta.OrderLife || h.meta.Turn > w.meta.Turn) {
 		err = errMoved
 	}
 	if err == nil && h.meta.End != 0 && h.meta.Life < wire.LifeClosed {
@@ -168,7 +168,7 @@ func (h *hold) release(ctx context.Context) {
 // swap puts the temporary keys in the place of the board's, with a meta of a new run.
 func (w *work) swap(ctx context.Context, h *hold, state rankcache.State) error {
 	next := h.meta
-	next.Adopting = false
+	next.Adopting, next.HasHidden = false, w.rules.Hides
 	next.State = rankcache.State{Run: max(h.meta.Run, state.Run) + 1, Seq: max(h.meta.Seq, state.Seq), Sum: w.sum, HasSum: true}
 	if w.era != "" { // Redis may have more of a history that does not stand
 		next.Seq = state.Seq

@@ -157,7 +157,7 @@ func TestLostBoardsComeBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLossy(t)
-			boards := []*fixture{l.of("plain", "written"), l.of("ties", "1"), l.of("trim", "1"), l.of("plain", "quiet")}
+			boards := []*fixture{l.of("plain", "written"), l.of("ties", "1"), l.of("trim", "1"), l.of("plain", "quiet"), l.of("hides", "1")}
 			for i, f := range boards {
 				if name == "as it was" && i == 0 {
 					f.give(t, "before", "m1", `"op":"incr","delta":5`)
@@ -166,9 +166,9 @@ func TestLostBoardsComeBack(t *testing.T) {
 				f.fill(t)
 			}
 			l.forget(t)
-			want, before := make([]map[string]float64, len(boards)), make([]rankcache.State, len(boards))
+			want, before, hidden := make([]map[string]float64, len(boards)), make([]rankcache.State, len(boards)), make([]map[string]string, len(boards))
 			for i, f := range boards {
-				want[i], before[i] = f.scores(t), f.state(t)
+				want[i], before[i], hidden[i] = f.scores(t), f.state(t), f.hidden(t)
 			}
 			life := l.life(t)
 			lose(t, l)
@@ -184,6 +184,7 @@ func TestLostBoardsComeBack(t *testing.T) {
 					before[i].Run-- // nothing of it was lost
 				}
 				f.wantBack(t, want[i], before[i])
+				equal(t, "hidden on "+string(f.board), f.hidden(t), hidden[i])
 			}
 		})
 	}

@@ -124,7 +124,8 @@ type work struct {
 	rules Rules
 	meta  wire.Meta // of Redis, or of a board that is not there: what the new one keeps of it
 	redis rankcache.State
-	log   *logged // nil: of the ledger
+	log   *logged           // nil: of the ledger
+	born  map[string]string // members that a board of its class is born with as hidden, to their serials
 	keys  keys
 	place rankcache.State // up to which order ids are written
 	lost  int64           // the latest row of rank_lost then
@@ -193,6 +194,9 @@ func (r *Rebuilder) plan(ctx context.Context, b rankcache.BoardID, era string) (
 	}
 	w.meta.Now = max(w.meta.Now, ms)
 	w.meta.Turn = max(w.meta.Turn, w.meta.Now/span(&w.meta))
+	if err := w.findHidden(ctx); err != nil {
+		return nil, err
+	}
 	w.keys = newKeys(r.opts.Names, b, int(w.meta.Buckets), rand.Text(), w.rules.companions())
 	return w, nil
 }

@@ -29,7 +29,7 @@ func TestRebuild(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, kind string) {
 		f := newFixture(t, kind, single)
-		for _, class := range []string{"plain", "ties", "trim", "groups", "cars", "best"} {
+		for _, class := range []string{"plain", "ties", "trim", "groups", "cars", "best", "hides", "hides-ties", "hides-day"} {
 			t.Run(class, func(t *testing.T) { asItWas(t, f.of(class, "7")) })
 		}
 		t.Run("writers wait", func(t *testing.T) { writersWait(t, f.of("plain", "wait")) })
@@ -53,18 +53,20 @@ func TestRebuildOnACluster(t *testing.T) {
 // know the order ids that were applied; then the writer goes on.
 func asItWas(t *testing.T, f *fixture) {
 	f.fill(t)
-	want, before := f.scores(t), f.state(t)
+	want, before, hidden := f.scores(t), f.state(t), f.hidden(t)
 	board := f.opts.Names.BoardKey(f.board)
 	must(t, f.redis.ZAdd(t.Context(), board, redis.Z{Member: "m1", Score: 1e6}, redis.Z{Member: "stranger", Score: 5}).Err())
 	must(t, f.redis.ZRem(t.Context(), board, "m7").Err())
 	if f.class == "cars" {
 		must(t, f.redis.HSet(t.Context(), f.opts.Names.CompanionKey(f.board, wire.Data), "m1", "stolen", "m2", "stolen").Err())
 	}
+	must(t, f.redis.Del(t.Context(), f.opts.Names.CompanionKey(f.board, wire.Hidden)).Err())
 	done, err := f.Rebuild(t.Context(), f.board)
 	must(t, err)
 	equal(t, "before, members, orders", []any{done.Before, done.Members, done.Orders}, []any{before, len(want), len(f.orders)})
 	equal(t, "after", done.After, f.state(t))
 	f.wantRebuilt(t, want, before)
+	equal(t, "hidden", f.hidden(t), hidden)
 
 	before = f.state(t)
 	f.lose(t)
@@ -72,6 +74,7 @@ func asItWas(t *testing.T, f *fixture) {
 	must(t, err)
 	equal(t, "before, of a board that is gone", done.Before.Run, uint64(0))
 	f.wantRebuilt(t, want, before)
+	equal(t, "hidden, of a board that was gone", f.hidden(t), hidden)
 	next := `"op":"incr","delta":3`
 	if f.class == "best" {
 		next = `"op":"best","score":100,"data":"last"`
@@ -81,6 +84,13 @@ func asItWas(t *testing.T, f *fixture) {
 		t.Errorf("the next change has seq %d, want %d", got, before.Seq+1)
 	}
 	if f.class != "trim" {
+		f.wantProved(t)
+	}
+	if len(hidden) > 0 {
+		unseen := f.hidden(t)["m1"]
+		f.move(t, wire.OpRestore, "m1", 100)
+		_, raw, _ := wire.ParseHidden(unseen)
+		equal(t, "restored", f.scores(t)["m1"], raw)
 		f.wantProved(t)
 	}
 }

@@ -22,7 +22,11 @@ type Rules struct {
 	Data      bool // members may have data beside their scores
 	Ties      bool // the fraction of a raw score is its tie-break
 	Form      rankcache.ScoreForm
-	Addable   bool // what members had in an earlier life can be added: no best, ties, trim and commands that come again
+	// Class is that whose boards are born with members hidden on all of them, and Its tells which of these are of the board; "": none.
+	Class   string
+	Its     func(member string) bool
+	Hides   bool // the new board has a hash of hidden members; set by the rebuild
+	Addable bool // what members had in an earlier life can be added: no best, ties, trim and commands that come again
 }
 
 // companions are those of the board that the ledger knows; the others begin anew.
@@ -32,6 +36,9 @@ func (r *Rules) companions() (of []wire.Companion) {
 	}
 	if r.Data {
 		of = append(of, wire.Data)
+	}
+	if r.Hides {
+		of = append(of, wire.Hidden)
 	}
 	return of
 }
@@ -61,6 +68,9 @@ func RulesOf(file *rooms.File, b rankcache.BoardID, d Defaults) Rules {
 	r.Addable = !slices.Contains(class.Ops, wire.OpBest) && !r.Trimmed && !r.Ties && !class.Durable && !class.Rolls()
 	if end := board.Period.End; board.Period.Tag != "" {
 		r.End, r.Expires = end.UnixMilli(), end.Add(class.Keep).UnixMilli()
+		if !r.Trimmed && !r.Data {
+			r.Class, r.Its = class.Name(), func(member string) bool { _, its := board.For(member); return its }
+		}
 	}
 	return r
 }

@@ -2,7 +2,7 @@
 -- KEYS: meta, lease, then pairs: a key of the board, its temporary key; the board's sorted
 -- set first.
 -- ARGV: value of the lease, run that the rebuild has given the board, new meta, of which the
--- present one's version, life, end, expiry and what version 2 has stay, members, fields of all temporary hashes,
+-- present one's version, life, primes, end, expiry and what version 2 has stay, members, fields of all temporary hashes,
 -- master_replid of the server of a durable board when its writers began to wait, era of a board that was lost.
 -- Returns 1, or a reason: "s" if that is another by now.
 local call = redis.call
@@ -35,7 +35,7 @@ local version, rest = meta:byte(), meta:sub(73)
 if ARGV[7] ~= '' then
   version, rest = 2, ARGV[7] .. (rest ~= '' and rest:sub(17) or string.rep('\0', 28))
 end
-call('SET', KEYS[1], struct.pack('>BB', version, flags - flags % 64 + flags % 16) .. ARGV[3]:sub(3, 34) .. meta:sub(35, 50) .. ARGV[3]:sub(51, 72) .. rest)
+call('SET', KEYS[1], struct.pack('>BB', version, flags % 128 - flags % 64 + flags % 16 + (ARGV[3]:byte(2) >= 128 and 128 or 0)) .. ARGV[3]:sub(3, 34) .. meta:sub(35, 50) .. ARGV[3]:sub(51, 72) .. rest)
 if expires ~= '0' then
   call('PEXPIREAT', KEYS[1], expires)
 end

@@ -332,7 +332,7 @@ func (c *comparison) changedSince(ctx context.Context, row *Row) (why string, er
 	}
 	own, _ := wire.ParseOp(row.Op) // checked
 	for _, op := range ops {
-		if !own.Commutes(op) && !(own.HasDelta() && op == wire.OpTrim) { // a trim takes no score
+		if !own.Commutes(op) && !op.Moves() && !(own.HasDelta() && op == wire.OpTrim) { // a trim takes no score
 			return Changed, nil
 		}
 	}

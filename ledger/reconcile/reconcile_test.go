@@ -146,6 +146,9 @@ func (s *scene) apply(all ...entry) {
 			s.seq++
 			u := &wire.LedgerUpdate{Class: className, Dims: map[string]string{"zone": "7"}, Tag: "20261122",
 				Update: wire.Update{Board: s.on(e.member), Member: e.member, Op: e.op, Run: 1, Seq: s.seq, OrderID: e.order, At: e.at, Delta: e.number, Score: e.number, Form: e.form}}
+			if e.op.Moves() {
+				u.Veil = wire.Veil{Serial: s.seq, Hidden: e.op == wire.OpHide}
+			}
 			if !b.Add(u, 0, s.offset, s.offset+int64(n)) {
 				s.seq--
 				break
@@ -248,6 +251,23 @@ func TestEveryPlantedDifferenceIsFound(t *testing.T) {
 			wantCounts(t, s.compare(r), map[string]int{Different: planted, Extra: planted})
 			if posted != nil {
 				t.Errorf("the second comparison posts %d orders", len(posted))
+			}
+		})
+	}
+}
+
+// Hides and restores are in no books, and don't keep a missing order from being posted.
+func TestHidesAreNotCompared(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			s, at := newScene(t, kind), now.Add(-5*time.Minute).UnixMilli()
+			missing, there := entry{order: "O-1", member: "m", op: wire.OpIncr, number: 1, at: at}, entry{order: "O-2", member: "m", op: wire.OpIncr, number: 2, at: at + 3}
+			s.write(missing, there)
+			s.apply(entry{order: "hide/1/m", member: "m", op: wire.OpHide, at: at + 1}, there, entry{order: "hide/2/m", member: "m", op: wire.OpRestore, at: at + 4})
+			var posted []*wire.LedgerUpdate
+			wantCounts(t, s.compare(s.reconciler(&posted)), map[string]int{Missing: 1})
+			if len(posted) != 1 || posted[0].OrderID != "O-1" {
+				t.Errorf("posted %+v", posted)
 			}
 		})
 	}

@@ -1,0 +1,5 @@
+-- What hides a member, as Redis has it: the serial of the hide or restore that stands, and behind it, of a hidden one, the raw score
+-- that counts unseen, or -. NULL: it never was hidden.
+ALTER TABLE rank_log ADD COLUMN veil text;
+ALTER TABLE rank_lost ADD COLUMN veil text;
+ALTER TABLE rank_score ADD COLUMN veil text;
