@@ -58,6 +58,10 @@ type Names struct {
 // PlaceKey is the key that each of several instances of Redis that know nothing of each other has: its place among them, as "2/3".
 const PlaceKey = "rankcache:place"
 
+// MasterWrittenKey returns the key of the time ([ParseWritten]) that keepers write on each of several masters, by which the age of
+// its replicas is told: of that with the slot of a tag. It is true whoever has written it: what a server has behind it is no older.
+func MasterWrittenKey(tag string) string { return rankcache.OwnPrefix + "written:{" + tag + "}" }
+
 // DefaultNames returns the names of the wire contract.
 func DefaultNames() Names {
 	return Names{

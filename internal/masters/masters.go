@@ -92,7 +92,51 @@ func lowestSlot(ctx context.Context, cluster *redis.ClusterClient, node *redis.C
 	return -1, nil
 }
 
+// Part is the slots of one server that has boards.
+type Part struct {
+	Tag    string // the server's name, as of [Each]
+	Ranges []redis.ClusterSlot
+}
+
+// Parts returns the servers of a cluster that have slots, by what one of them tells, or those of a client that is given them.
+func Parts(ctx context.Context, cluster *redis.ClusterClient) ([]Part, error) {
+	ask := cluster.Options().ClusterSlots
+	if ask == nil {
+		ask = func(ctx context.Context) ([]redis.ClusterSlot, error) { return cluster.ClusterSlots(ctx).Result() }
+	}
+	ranges, err := ask(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("slots of the cluster: %w", err)
+	}
+	ranges = slices.SortedFunc(slices.Values(ranges), func(a, b redis.ClusterSlot) int { return cmp.Compare(a.Start, b.Start) })
+	var parts []Part
+	places := make(map[string]int) // of a server among them
+	for _, s := range ranges {
+		if len(s.Nodes) == 0 || s.Start < 0 || s.End >= slots || s.Start > s.End {
+			continue
+		}
+		server := cmp.Or(s.Nodes[0].ID, s.Nodes[0].Addr)
+		i, known := places[server]
+		if !known {
+			i = len(parts)
+			places[server], parts = i, append(parts, Part{Tag: Tag(s.Start)})
+		}
+		parts[i].Ranges = append(parts[i].Ranges, s)
+	}
+	return parts, nil
+}
+
 const slots = 1 << 14
+
+// Slot returns the slot of a key: that of what is within its first braces, if there is something.
+func Slot(key string) int {
+	if _, behind, ok := strings.Cut(key, "{"); ok {
+		if tag, _, closed := strings.Cut(behind, "}"); closed && tag != "" {
+			key = tag
+		}
+	}
+	return slotOf(key)
+}
 
 // slotOf returns the slot of a key that is its own hash tag.
 func slotOf(tag string) int {

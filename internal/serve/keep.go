@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -129,6 +130,9 @@ func (k *Keeper) buildTasks(o *KeepOptions) error {
 	}
 	k.elected = metric.New(k.Registry, "keeper_").Gauge("elected", "1 while this keeper works for the fleet.")
 	k.tasks = []runnable{publisher, runFunc(k.runner.Walk)}
+	if several, ok := k.redis.(*redis.ClusterClient); ok {
+		k.tasks = append(k.tasks, keeper.NewTimes(several, o.RedisTimeout, k.log))
+	}
 	if to := k.snapshots; to != nil {
 		k.tasks = append(k.tasks, runFunc(func(ctx context.Context) error { return k.runner.Save(ctx, to, k.options.snapshots.every) }))
 	}
