@@ -3,6 +3,7 @@ package origin
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"time"
@@ -25,6 +26,12 @@ func reloadOnErrors(client *redis.ClusterClient) {
 	hook := &reloadHook{reload: client.ReloadState, limit: rate.Sometimes{Interval: reloadEvery}}
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(hook) })
 }
+
+// anyReplica has each process read another replica of a master, where there are several.
+type anyReplica struct{}
+
+// Next returns one of n.
+func (anyReplica) Next(n int) int { return rand.IntN(n) } // #nosec G404 -- which one is no secret
 
 // reloadHook is the [redis.Hook] of every node of a cluster.
 type reloadHook struct {

@@ -46,8 +46,8 @@ type Options struct {
 	URL string
 	// Mode is single (also ""), cluster, sentinel or instances.
 	Mode string
-	// Role is master (also ""), replica, which is for mode single: the server may then be either, or read, which is for [Replicas] in modes
-	// single and sentinel: that uses replicas alone.
+	// Role is master (also ""), replica, which is for mode single: the server may then be either, or read, which is for [Replicas], in all
+	// modes: that uses replicas. The replicas of a cluster are those that it names.
 	Role string
 	// NotePlace has each instance that has no place among the others yet note the one that it has by the addresses.
 	NotePlace bool
@@ -76,9 +76,8 @@ func Dial(opts Options) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	switch single := opts.Mode == "" || opts.Mode == ModeSingle; {
-	case opts.Role == "" || opts.Role == RoleMaster:
-	case single && (opts.Role == RoleReplica || opts.Role == RoleRead):
-	case opts.Mode == ModeSentinel && opts.Role == RoleRead:
+	case opts.Role == "" || opts.Role == RoleMaster || opts.Role == RoleRead:
+	case single && opts.Role == RoleReplica:
 	default:
 		return nil, fmt.Errorf("redis role %q in mode %q: want %s, or %s in mode %s: what several servers have is not of one time", opts.Role, opts.Mode, RoleMaster, RoleReplica, ModeSingle)
 	}
@@ -131,6 +130,9 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 	o, err := opts.clusterOptions("cluster")
 	if err != nil {
 		return nil, err
+	}
+	if opts.Role == RoleRead {
+		o.ReadOnly, o.ShardPicker = true, anyReplica{}
 	}
 	client := redis.NewClusterClient(o)
 	reloadOnErrors(client)

@@ -9,8 +9,8 @@
 // (origin.go). It uses MULTI if the commands are known in advance, and a
 // read-only script if a command needs an earlier reply or several boards share a
 // pipeline (script.go, *.lua); reply.go converts replies to domain types; errors.go
-// tells an unreachable Redis from one that refuses. [Replicas] reads from replicas beside the primary (replicas.go), with
-// a proof of what each round trip is of (fence.go).
+// tells an unreachable Redis from one that refuses. [Replicas] reads from replicas beside the primary or the primaries (replicas.go), each by a
+// follower (follower.go), with a proof of what each round trip is of (fence.go).
 //
 // Whatever one reply tells of one board is of one instant: its rows, its number of
 // members and its state belong together.

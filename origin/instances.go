@@ -32,6 +32,10 @@ func (opts Options) instances() (redis.UniversalClient, error) {
 	ranges := spread(o.Addrs)
 	o.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return ranges, nil }
 	o.NewClient = func(n *redis.Options) *redis.Client {
+		if opts.Role == RoleRead { // its history tells whose replica it is
+			n.OnConnect = rarely(masterOrReplica)
+			return redis.NewClient(n)
+		}
 		place := fmt.Sprintf("%d/%d", 1+slices.Index(o.Addrs, cmp.Or(n.NodeAddress, n.Addr)), len(o.Addrs))
 		master := rarely(onlyMaster)
 		n.OnConnect = func(ctx context.Context, conn *redis.Conn) error { // of each connection: a writer would begin boards at another place

@@ -31,14 +31,17 @@ type pair struct {
 	far             *redis.Client // of the replica
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T) *pair { return newPairIn(t, 0) }
+
+// newPairIn has the board in a database of this number.
+func newPairIn(t *testing.T, db int) *pair {
 	t.Helper()
 	p := &pair{T: t, master: startReplicating(t), replica: startReplicating(t)}
-	client := dialed(t, Options{URL: "redis://" + p.master.Addr(), Timeout: testTimeout})
+	client := dialed(t, Options{URL: fmt.Sprintf("redis://%s/%d", p.master.Addr(), db), Timeout: testTimeout})
 	p.board = board{New(client, wire.DefaultNames(), WithTimeout(testTimeout)), client, "1_2_3"}
-	p.far = redis.NewClient(&redis.Options{Addr: p.replica.Addr(), Protocol: 2})
+	p.far = redis.NewClient(&redis.Options{Addr: p.replica.Addr(), Protocol: 2, DB: db})
 	t.Cleanup(func() { p.far.Close() })
-	p.reads = p.readOf(p.replica.Addr())
+	p.reads = p.readOf(fmt.Sprintf("%s/%d", p.replica.Addr(), db))
 	p.fill(t, 917, abc...)
 	p.follow(p.master.Addr())
 	p.tick(0)
@@ -73,8 +76,8 @@ func (p *pair) awaitState(want reason) {
 		if want == "" {
 			p.tick(0)
 		}
-		p.reads.look(p.Context())
-		if s := p.reads.State(); s.Reason != string(want) || s.Used != (want == "") {
+		p.reads.Look(p.Context())
+		if s := p.reads.State(); s.Reason != string(want) || s.Used != (want == "" || want == reasonAlone) {
 			return fmt.Errorf("want %q, got %+v", want, s)
 		}
 		return nil
@@ -141,6 +144,17 @@ func TestReplicaAnswersAlike(t *testing.T) {
 		if several[i].Err != nil || several[i].Lags != lags || len(several[i].Entries) != []int{1, 2, 0}[i] {
 			t.Errorf("answer %d of a batch: %+v", i, several[i])
 		}
+	}
+}
+
+// A new connection begins in another database than the board's.
+func TestReplicaInADatabase(t *testing.T) {
+	t.Parallel()
+	p := newPairIn(t, 3)
+	p.awaitSync()
+	for range 3 { // on a new connection each
+		must(t, p.far.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err())
+		p.read("replica", "", page)
 	}
 }
 
@@ -226,7 +240,7 @@ func TestReplicaThatMustNotBeRead(t *testing.T) {
 	p.awaitState("")
 
 	must(t, p.client.Do(t.Context(), "ACL", "SETUSER", "default", "-info").Err())
-	p.reads.historyAt = time.Time{}
+	p.reads.table.Load().followers[0].historyAt = time.Time{}
 	p.awaitState(reasonRefused)
 	must(t, p.client.Do(t.Context(), "ACL", "SETUSER", "default", "+info").Err())
 	p.awaitState("")
@@ -257,7 +271,7 @@ func TestReplicaThatLoads(t *testing.T) {
 		return nil
 	})
 	p.reads.Read(t.Context(), []rankcache.Query{{Board: p.id, Limit: 50}}, make([]rankcache.Answer, 1))
-	p.reads.look(t.Context())
+	p.reads.Look(t.Context())
 	if s := p.reads.State(); s.Used {
 		t.Error(s)
 	}
@@ -303,7 +317,7 @@ func TestReplicaOfSentinel(t *testing.T) {
 	p.reads = NewReplicas(p.board.Origin, client, writtenKey, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	testkit.Eventually(t, testTimeout, func() error { // a Sentinel learns of replicas from its master
 		p.tick(0)
-		if p.reads.look(t.Context()); !p.reads.State().Used {
+		if p.reads.Look(t.Context()); !p.reads.State().Used {
 			_ = client.Close()
 			client = dialed(t, Options{URL: "redis://" + sentinel + "?master_name=m", Mode: ModeSentinel, Role: RoleRead, Timeout: testTimeout})
 			p.reads = NewReplicas(p.board.Origin, client, writtenKey, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
@@ -344,11 +358,11 @@ func TestReplicaAwayIsLogged(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	var lines bytes.Buffer
-	p.reads.log = slog.New(slog.NewTextHandler(&lines, nil))
+	p.reads.table.Load().followers[0].log = slog.New(slog.NewTextHandler(&lines, nil))
 	p.replica.Stop()
 	p.read("primary", reasonAway, page)
 	for range 2 {
-		p.reads.look(t.Context())
+		p.reads.Look(t.Context())
 	}
 	if n := strings.Count(lines.String(), "level=WARN"); n != 1 || !strings.Contains(lines.String(), "reason=away") {
 		t.Errorf("want one warning, got %d: %s", n, lines.String())

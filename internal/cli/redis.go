@@ -48,19 +48,38 @@ func (o *RedisOptions) DialRedis() (redis.UniversalClient, error) {
 	return o.dial("redis", o.redis, origin.Options{Mode: o.RedisMode, Role: o.RedisRole, NotePlace: o.NotePlace})
 }
 
-// DialRead returns a client of replicas that are read beside Redis: the URL of a flag is that of a replica, or of the Sentinels if it names a master.
+// ofCluster is the value of a flag of replicas that are read where Redis is a cluster, which names them.
+const ofCluster = "replicas"
+
+// DialRead returns a client of replicas that are read beside Redis: the URL of a flag is that of a replica, of the Sentinels if it names a
+// master, or of as many replicas as there are instances, in their order; for a cluster it is the word replicas.
 func (o *RedisOptions) DialRead(flag string, at *Secret) (redis.UniversalClient, error) {
 	to := origin.Options{Mode: origin.ModeSingle, Role: origin.RoleRead}
 	if u, err := url.Parse(at.Get()); err == nil && u.Query().Has("master_name") {
 		to.Mode = origin.ModeSentinel
 	}
-	switch {
-	case o.RedisMode == origin.ModeCluster || o.RedisMode == origin.ModeInstances:
-		return nil, Usagef("--%s can't be used with --redis-mode %s: what tells a replica's age is on one master", flag, o.RedisMode)
+	switch several := o.RedisMode == origin.ModeCluster; {
 	case o.RedisRole == origin.RoleReplica:
 		return nil, Usagef("--%s can't be used with --redis-role replica: all is read from a replica there", flag)
+	case several != (at.Get() == ofCluster):
+		return nil, Usagef("--%s: want the word %s with --redis-mode cluster, which names its replicas, else the URL of one", flag, ofCluster)
+	case several:
+		flag, at, to.Mode = "redis", o.redis, o.RedisMode
+	case o.RedisMode == origin.ModeInstances:
+		if to.Mode = o.RedisMode; o.instances(at) != o.instances(o.redis) {
+			return nil, Usagef("--%s names %d replicas, and --redis %d instances: want one of each, in the same order", flag, o.instances(at), o.instances(o.redis))
+		}
 	}
 	return o.dial(flag, at, to)
+}
+
+// instances returns how many servers a URL names.
+func (o *RedisOptions) instances(at *Secret) int {
+	u, err := url.Parse(at.Get())
+	if err != nil {
+		return 0 // dial tells
+	}
+	return 1 + len(u.Query()["addr"])
 }
 
 // dial returns a client for the URL of a flag.

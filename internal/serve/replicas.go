@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"github.com/redis/go-redis/v9"
+
 	"rankcache/internal/tracing"
 	"rankcache/origin"
 )
@@ -15,7 +17,9 @@ func (s *Sidecar) buildReplicas(tracer *tracing.Tracer) (err error) {
 		return err
 	}
 	s.replicas = origin.NewReplicas(s.origin, s.readRedis, s.states().Written, s.log, s.Registry)
-	if tracer != nil {
+	if cluster, ok := s.readRedis.(*redis.ClusterClient); ok && tracer != nil {
+		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(tracer.Hook()) })
+	} else if tracer != nil {
 		s.readRedis.AddHook(tracer.Hook())
 	}
 	s.parts = append(s.parts, s.replicas)

@@ -89,7 +89,7 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 	cli.Group(flags, "Stopping")
 	cli.ChoiceVar(flags, &o.RedisRole, "redis-role", "", origin.RoleMaster, "what Redis is: master, or replica in a region that only reads, where its lag is no fault and nothing is written to it",
 		origin.RoleMaster, origin.RoleReplica)
-	o.redisRead = cli.SecretVar(flags, "redis-read", "", "`URL` of a replica of --redis, or of the Sentinels with master_name=…, which answers small boards and refreshes hot pages in its place, with its age; it needs rankcache keep; empty: none does")
+	o.redisRead = cli.SecretVar(flags, "redis-read", "", "`URL` of a replica of --redis, or of the Sentinels with master_name=…, or of the replicas of all instances in their order (addr=…), or the word replicas with --redis-mode cluster: they answer small boards and refresh hot pages in its place, with their age; it needs rankcache keep; empty: none does")
 	cli.Group(flags, "Regions and replicas")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus 50 µs for each update")
