@@ -38,12 +38,18 @@ func (r Redis) needs(role string) []permission {
 	read := func(args ...any) permission { return permission{args, false} }
 	none, nobody := read, string(probeBoard) // none: a write of what is not there
 	write := func(args ...any) permission { return permission{args, true} }
+	boards := []permission{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
+		read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("EVALSHA", noScript, 1, board), read("HMGET", r.Names.CompanionKey(probeBoard, wire.Scores), "m"),
+		read("HGET", r.Names.CompanionKey(probeBoard, wire.Data), "m")}
 	switch role {
+	case "read": // of a replica
+		if r.Total == "seq" {
+			boards = append(boards, read("GET", meta))
+		}
+		return boards
 	case "serve", "keep":
-		list := []permission{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
-			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board), read("HMGET", r.Names.CompanionKey(probeBoard, wire.Scores), "m"),
-			read("HGET", r.Names.CompanionKey(probeBoard, wire.Data), "m"), read("HGETALL", r.Names.CompanionKey(probeBoard, wire.Data)),
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot), read("GETRANGE", states, 0, 1), read("GETRANGE", written, 0, 1), read("INFO", "server")}
+		list := append(boards, read("ZSCAN", board, 0), read("HGETALL", r.Names.CompanionKey(probeBoard, wire.Data)),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot), read("GETRANGE", states, 0, 1), read("GETRANGE", written, 0, 1), read("INFO", "server"))
 		seq := meta
 		if key, isKey := strings.CutPrefix(r.Total, "key:"); isKey {
 			seq = strings.Replace(key, "<board>", string(probeBoard), 1)
@@ -118,6 +124,9 @@ func (r Redis) needs(role string) []permission {
 
 // ofMode returns what a role needs besides that looks for the masters of a cluster, or compares the places of instances.
 func (r Redis) ofMode(role string) (list []permission) {
+	if several := r.Mode == "instances" || r.Mode == "cluster"; several && role == "keep" {
+		list = append(list, permission{[]any{"SET", wire.MasterWrittenKey("0"), "x", "XX"}, false})
+	}
 	if r.Mode == "instances" {
 		list = append(list, permission{[]any{"GET", wire.PlaceKey}, false})
 		if role == "write" {
@@ -126,7 +135,7 @@ func (r Redis) ofMode(role string) (list []permission) {
 		return list
 	}
 	if r.Mode != "cluster" || !slices.Contains([]string{"write", "controller", "ledger"}, role) {
-		return nil
+		return list
 	}
 	return []permission{{[]any{"CLUSTER", "NODES"}, false}}
 }

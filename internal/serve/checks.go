@@ -41,6 +41,7 @@ type targets struct {
 	roles   []string
 	redis   redis.UniversalClient
 	origin  *origin.Origin
+	reads   *replicaCheck // nil: no --redis-read
 	kafka   *doctor.Kafka
 	store   *ledger.Store           // nil: no --database
 	inForce atomic.Pointer[inForce] // once its check has passed
@@ -80,7 +81,13 @@ func newTargets(o *Options, roles []string, timeout time.Duration, database *cli
 		return nil, err
 	}
 	t.origin = origin.New(t.redis, o.Names, origin.WithTotalSource(total), origin.WithTimeout(o.RedisTimeout))
+	if t.reads, err = newReplicaCheck(t); err != nil {
+		t.redis.Close()
+		t.closeStore()
+		return nil, err
+	}
 	if t.kafka, err = doctor.OpenKafka(o.Kafka, o.KafkaKeys, o.Names, o.total, t.superHot, t.topicOf); err != nil {
+		t.reads.close()
 		t.redis.Close()
 		t.closeStore()
 		return nil, cli.Usagef("%w", err)
@@ -90,6 +97,7 @@ func newTargets(o *Options, roles []string, timeout time.Duration, database *cli
 
 func (t *targets) close() {
 	t.kafka.Close()
+	t.reads.close()
 	t.redis.Close()
 	t.closeStore()
 }
@@ -119,6 +127,7 @@ func (t *targets) checks() []doctor.Check {
 		r.Lags = func(ctx context.Context) (string, error) { return origin.CheckReplica(ctx, t.redis) }
 	}
 	checks := append([]doctor.Check{{Name: doctor.CheckRooms, Look: t.roomsFile}}, r.Checks()...)
+	checks = append(checks, t.reads.checks()...)
 	checks = append(checks, doctor.Boards(t.readBoards), r.Expiry(t.endless))
 	checks = append(checks, t.kafka.Checks()...)
 	checks = append(checks, t.kafka.CommandTimes(t.periodic), t.kafka.Durable(t.durableOrders))
