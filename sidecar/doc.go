@@ -14,7 +14,8 @@
 //	fallback.go  ledger  while Redis is away, in the same flight
 //	trimmed.go   the scores of members without a rank, on boards that keep their best alone
 //	split.go     only boards that are kept as shards: each is read as above, and their answers
-//	             are merged; split_own.go adds where members stand in the other shards
+//	             are merged; split_own.go adds where members stand in the other shards,
+//	             split_deep.go has pages beyond the first rows
 //	former.go    only for trends: ranks on the board of the period before
 //
 // A read of the first rows of a board in memory takes no lock and allocates nothing. The

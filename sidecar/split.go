@@ -175,8 +175,10 @@ func checkSplit(q *rankcache.Query, n int) error {
 	switch {
 	case n == 0:
 		return fmt.Errorf("%w: the classes have changed meanwhile", rankcache.ErrUnavailable)
-	case q.Limit > 0 && q.Start+q.Limit > rankcache.MaxTop:
-		return fmt.Errorf("%w: %d rows from %d: a split board has pages of its first %d rows", ErrRange, q.Limit, q.Start, rankcache.MaxTop)
+	case q.Limit > 0 && q.Start+q.Limit > rankcache.MaxTop && q.Range != nil:
+		return fmt.Errorf("%w: %d rows from %d: a split board has the first %d rows with such scores", ErrRange, q.Limit, q.Start, rankcache.MaxTop)
+	case q.Limit > 0 && q.Start+q.Limit > rankcache.MaxTop && q.Ranked():
+		return fmt.Errorf("%w: a rank_mode or a percentile of rows beyond the first %d", ErrSplit, rankcache.MaxTop)
 	case q.Mode == rankcache.Dense:
 		return fmt.Errorf("%w: the same score in two shards is one score", rankcache.ErrRankMode)
 	case q.Around > 0 && q.Ranked():
@@ -224,6 +226,9 @@ func (q *questions) forget() {
 }
 
 func (s *splitRead) read(ctx context.Context, a *rankcache.Answer) error {
+	if s.isDeep() {
+		return s.readDeep(ctx, a)
+	}
 	if err := s.readParts(ctx); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func BenchmarkSplit(b *testing.B) {
 	w.localOnly(16)
 	w.open["one"], w.splits.every = w.Whole, lookEvery
 	for _, board := range []rankcache.BoardID{"one", splitID} {
-		for name, q := range map[string]rankcache.Query{"top": {Limit: 50}, "standing": {Members: []string{"777"}}} {
+		for name, q := range map[string]rankcache.Query{"top": {Limit: 50}, "standing": {Members: []string{"777"}}, "deep": {Start: 20_000, Limit: 50}} {
 			q.Board = board
 			b.Run(fmt.Sprint(name, " ", board), func(b *testing.B) {
 				b.ReportAllocs()

@@ -237,7 +237,8 @@ func TestSplitRefuses(t *testing.T) {
 		q    rankcache.Query
 		want error
 	}{
-		{rankcache.Query{Start: 480, Limit: 21}, ErrRange},
+		{rankcache.Query{Start: 480, Limit: 21, Range: &rankcache.ScoreRange{}}, ErrRange},
+		{rankcache.Query{Start: 480, Limit: 21, Percentile: true}, ErrSplit},
 		{rankcache.Query{Limit: 3, Mode: rankcache.Dense}, rankcache.ErrRankMode},
 		{rankcache.Query{Members: []string{"a"}, Around: 3, Percentile: true}, ErrSplit},
 		{rankcache.Query{Limit: 3, MinSeq: 1}, ErrSplit},

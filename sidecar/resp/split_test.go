@@ -97,8 +97,9 @@ func TestSplitRepliesAreRedis(t *testing.T) {
 func TestSplitRefused(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Redis(t)).learned()
-	e.splitBoard(600)
+	single := e.splitBoard(600)
 	c := e.dial()
+	c.want(dial(t, e.redis).ask("ZREVRANGE", single, "-7", "-1"), "ZREVRANGE", "gift:7", "-7", "-1") // beyond the first 500, of open boards
 	const prefix = "-ERR RANKCACHE board is split into shards"
 	refused := func(command string) {
 		t.Helper()
