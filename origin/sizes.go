@@ -97,6 +97,16 @@ func (r sizer) sizesOf(ctx context.Context, master redis.Cmdable, fn func([]Size
 	}
 }
 
+// SizesOf returns the sizes of boards in their order, which the caller owns; one that is not there has no members. It reads them all in one pipeline:
+// SizesPage are enough.
+func (r sizer) SizesOf(ctx context.Context, boards []rankcache.BoardID) ([]Size, error) {
+	keys := make([]string, len(boards))
+	for i, b := range boards {
+		keys[i] = r.names.BoardKey(b)
+	}
+	return r.readSizes(ctx, keys)
+}
+
 // readSizes reads the number of members and the metas of sorted sets.
 func (r sizer) readSizes(ctx context.Context, keys []string) ([]Size, error) {
 	if len(keys) == 0 {

@@ -85,7 +85,8 @@ func (o *bigOptions) find(ctx context.Context, progress io.Writer) (*bigReport, 
 		return nil, err
 	}
 	defer client.Close()
-	w := &bigWalk{origin: origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout)), top: o.top, limit: o.limit,
+	from := origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout))
+	w := &bigWalk{origin: from, sizesOf: from.SizesOf, top: o.top, limit: o.limit,
 		pause: time.Duration(origin.SizesPage) * time.Second / time.Duration(o.rate), progress: progress}
 	// Only progress needs the number of keys: without it the walk is done all the same.
 	if keys, err := client.DBSize(ctx).Result(); err == nil {

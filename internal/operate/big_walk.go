@@ -18,15 +18,15 @@ import (
 // bigWalk finds the largest sorted sets of Redis.
 type bigWalk struct {
 	origin   *origin.Origin
+	sizesOf  func(context.Context, []rankcache.BoardID) ([]origin.Size, error)
 	top      int
 	limit    int64         // of keys; 0: none
 	pause    time.Duration // after each page, so that Redis serves others
 	progress io.Writer
 
 	report  bigReport
-	largest []bigSet                                  // largest first
-	shards  map[rankcache.BoardID]map[int]origin.Size // of boards that may be split, by their number
-	logged  time.Time                                 // when progress was last written
+	largest []bigSet  // largest first
+	logged  time.Time // when progress was last written
 }
 
 // bigSet is one sorted set, or the shards of a split board.
@@ -48,7 +48,6 @@ func (w *bigWalk) run(ctx context.Context) (*bigReport, error) {
 		w.report.Walked = *w.report.Keys // pages are not exactly full
 	}
 	w.report.Largest = []bigItem{}
-	w.keepShards()
 	for i := range w.largest {
 		item, err := w.measure(ctx, &w.largest[i])
 		if err != nil {
@@ -98,8 +97,8 @@ func (w *bigWalk) add(ctx context.Context, page []origin.Size) error {
 		if s.Meta != nil {
 			w.report.Boards++
 		}
-		if !w.isShard(s) {
-			w.keep(bigSet{s.Key, s.Members, []origin.Size{s}})
+		if err := w.keepWhole(ctx, s); err != nil {
+			return err
 		}
 	}
 	w.logProgress()
@@ -108,7 +107,7 @@ func (w *bigWalk) add(ctx context.Context, page []origin.Size) error {
 
 // keep keeps s if it is one of the largest, each key once: SCAN may return one twice.
 func (w *bigWalk) keep(s bigSet) {
-	if len(w.largest) == w.top && larger(w.largest[w.top-1], s) < 0 {
+	if !w.enters(s) {
 		return
 	}
 	w.largest = slices.DeleteFunc(w.largest, func(kept bigSet) bool { return kept.key == s.key })
@@ -117,54 +116,57 @@ func (w *bigWalk) keep(s bigSet) {
 	w.largest = w.largest[:min(len(w.largest), w.top)]
 }
 
+// enters returns whether s is one of the largest so far.
+func (w *bigWalk) enters(s bigSet) bool {
+	return len(w.largest) < w.top || larger(w.largest[w.top-1], s) >= 0
+}
+
 // larger orders by members, falling, and then by key.
 func larger(a, b bigSet) int {
 	return cmp.Or(cmp.Compare(b.members, a.members), cmp.Compare(a.key, b.key))
 }
 
-// isShard notes a set that may be a shard, and reports whether it is one.
-func (w *bigWalk) isShard(s origin.Size) bool {
+// keepWhole keeps a sorted set, or the split board that it is a shard of. That board is read when its first shard comes by, and with
+// another one only if that would be of the largest by itself, so that nothing is kept until the end of the walk.
+func (w *bigWalk) keepWhole(ctx context.Context, s origin.Size) error {
+	set := bigSet{s.Key, s.Members, []origin.Size{s}}
 	whole, shard, ok := class.CutShard(s.Board)
-	if !ok {
-		return false
-	}
-	if w.shards[whole] == nil {
-		if w.shards == nil {
-			w.shards = make(map[rankcache.BoardID]map[int]origin.Size)
+	if ok && (shard == 0 || w.enters(set)) {
+		shards, err := w.shardsOf(ctx, whole)
+		if err != nil {
+			return err
 		}
-		w.shards[whole] = make(map[int]origin.Size)
+		if len(shards) > 1 {
+			set = bigSet{key: string(whole), parts: shards}
+			for _, s := range shards {
+				set.members += s.Members
+			}
+		}
 	}
-	w.shards[whole][shard] = s
-	return true
+	w.keep(set)
+	return nil
 }
 
-// keepShards keeps the boards that are split if they are of the largest.
-func (w *bigWalk) keepShards() {
-	for whole, shards := range w.shards {
-		set := bigSet{key: string(whole)}
-		for _, s := range shards {
-			set.members += s.Members
-			set.parts = append(set.parts, s)
-		}
-		if w.isSplit(whole, shards) {
-			w.keep(set)
-			continue
-		}
-		for _, s := range set.parts {
-			w.keep(bigSet{s.Key, s.Members, []origin.Size{s}})
-		}
+// shardsOf returns the shards of a split board: two or more, those from 0 on, where there is no board of the whole one's id. Others
+// are only called so, as those of seasons; then it returns none.
+func (w *bigWalk) shardsOf(ctx context.Context, whole rankcache.BoardID) ([]origin.Size, error) {
+	ids := []rankcache.BoardID{whole}
+	for shard := range class.MaxShards {
+		ids = append(ids, class.ShardID(whole, shard))
 	}
-}
-
-// isSplit reports whether boards are the shards of one: there are two or more, those from 0 on, and there is no board of the whole one's id.
-// Others are only called so, as those of seasons.
-func (w *bigWalk) isSplit(whole rankcache.BoardID, shards map[int]origin.Size) bool {
-	for shard := range shards {
-		if shard >= len(shards) {
-			return false
-		}
+	sizes, err := w.sizesOf(ctx, ids)
+	if err != nil || sizes[0].Members > 0 {
+		return nil, err
 	}
-	return len(shards) > 1 && !slices.ContainsFunc(w.largest, func(kept bigSet) bool { return kept.parts[0].Board == whole })
+	shards := sizes[1:]
+	isShard := func(s origin.Size) bool { return s.Board != "" && s.Members > 0 }
+	if n := slices.IndexFunc(shards, func(s origin.Size) bool { return !isShard(s) }); n >= 0 {
+		if slices.ContainsFunc(shards[n:], isShard) {
+			return nil, nil
+		}
+		shards = shards[:n]
+	}
+	return shards, w.wait(ctx)
 }
 
 func (w *bigWalk) wait(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,18 +95,38 @@ func TestBigAddsShards(t *testing.T) {
 
 // TestBigKeepsOtherBoardsApart: boards that are called as shards, as those of seasons, are no split board.
 func TestBigKeepsOtherBoardsApart(t *testing.T) {
-	size := func(b rankcache.BoardID, members int) origin.Size {
-		return origin.Size{Key: string(b), Board: b, Members: members}
+	members := map[rankcache.BoardID]int{"season.s1": 9, "season.s2": 8, "game": 7, "game.s0": 6, "game.s1": 5, "gap.s0": 4, "gap.s1": 4, "gap.s3": 4, "split.s0": 2, "split.s1": 1}
+	size := func(b rankcache.BoardID) origin.Size {
+		if members[b] == 0 {
+			return origin.Size{Key: string(b)}
+		}
+		return origin.Size{Key: string(b), Board: b, Members: members[b]}
 	}
-	w := &bigWalk{top: 10, progress: io.Discard}
-	must(t, w.add(t.Context(), []origin.Size{size("season.s1", 9), size("season.s2", 8), size("game", 7), size("game.s0", 6), size("game.s1", 5), size("split.s0", 2), size("split.s1", 1)}))
-	w.keepShards()
+	asked := 0
+	sizesOf := func(_ context.Context, ids []rankcache.BoardID) (sizes []origin.Size, _ error) {
+		asked++
+		for _, id := range ids {
+			sizes = append(sizes, size(id))
+		}
+		return sizes, nil
+	}
+	var page []origin.Size
+	for _, id := range slices.Sorted(maps.Keys(members)) {
+		page = append(page, size(id))
+	}
+	w := &bigWalk{sizesOf: sizesOf, top: 10, progress: io.Discard}
+	must(t, w.add(t.Context(), page))
 	var got []string
 	for _, s := range w.largest {
 		got = append(got, fmt.Sprint(s.key, " ", s.members))
 	}
-	if want := []string{"season.s1 9", "season.s2 8", "game 7", "game.s0 6", "game.s1 5", "split 3"}; !slices.Equal(got, want) {
+	if want := []string{"season.s1 9", "season.s2 8", "game 7", "game.s0 6", "game.s1 5", "gap.s0 4", "gap.s1 4", "gap.s3 4", "split 3"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	w = &bigWalk{sizesOf: sizesOf, top: 1, progress: io.Discard, largest: []bigSet{{"large", 100, nil}}}
+	asked = 0
+	if must(t, w.add(t.Context(), page)); asked != 3 || len(w.largest) != 1 {
+		t.Errorf("%d requests, want one for each first shard: others are too small to matter", asked)
 	}
 }
 
