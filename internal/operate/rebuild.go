@@ -175,6 +175,7 @@ type rebuiltBoard struct {
 	InRedis  *int                `json:"redis_members,omitempty"`
 	Differ   *int                `json:"members_that_differ,omitempty"`
 	List     []ledger.Difference `json:"differences,omitempty"` // the first of them, by member
+	Hidden   int                 `json:"hidden_that_differ,omitempty"`
 	Orders   int                 `json:"orders,omitempty"`
 	Earlier  int                 `json:"earlier_members,omitempty"` // of lives before the board began again, that are not on it
 	Before   *ledger.Earlier     `json:"earlier,omitempty"`         // the latest of these lives
@@ -260,7 +261,7 @@ func (r *rebuildReport) compare(ctx context.Context, done *rebuiltBoard) error {
 	}
 	done.Result, done.Redis, done.Source = "same", c.Redis.String(), c.Ledger.String()
 	done.Members, done.InRedis, done.Differ, done.List, done.Earlier, done.Before = c.LedgerMembers, &c.RedisMembers, &c.Differ, c.List, c.Earlier, c.Before
-	if c.Differ > 0 {
+	if done.Hidden = c.Hidden; c.Differ+c.Hidden > 0 {
 		done.Result = "differs"
 	}
 	return c.Refused
@@ -294,7 +295,11 @@ func (r *rebuildReport) print(to io.Writer) error {
 			fmt.Fprintf(table, "%s\trebuilt\t%d members, %d order ids, state %s, in %v, writers waited %v\n", b.Board, b.Members, b.Orders, b.State,
 				time.Duration(b.TookMS)*time.Millisecond, time.Duration(b.WaitedMS)*time.Millisecond)
 		case "same", "differs":
-			fmt.Fprintf(table, "%s\t%s\tredis %d members, %s; %s %d members, %s; %d differ\n", b.Board, b.Result, *b.InRedis, b.Redis, r.From, b.Members, b.Source, *b.Differ)
+			hidden := ""
+			if b.Hidden > 0 {
+				hidden = fmt.Sprintf("; of hidden members %d", b.Hidden)
+			}
+			fmt.Fprintf(table, "%s\t%s\tredis %d members, %s; %s %d members, %s; %d differ%s\n", b.Board, b.Result, *b.InRedis, b.Redis, r.From, b.Members, b.Source, *b.Differ, hidden)
 		default:
 			fmt.Fprintf(table, "%s\t%s\t%s\n", b.Board, b.Result, b.Error)
 		}

@@ -19,6 +19,7 @@ type Comparison struct {
 	Before                      *ledger.Earlier // the life before the board began again, nil if there is none
 	Differ                      int             // members
 	List                        []ledger.Difference
+	Hidden                      int // members that are, or were, hidden otherwise
 	// Refused is why the board would not be rebuilt now.
 	Refused error
 }
@@ -49,6 +50,9 @@ func (r *Rebuilder) Compare(ctx context.Context, b rankcache.BoardID) (*Comparis
 	err = r.opts.Store.Snapshot(ctx, b, func(v *ledger.Snapshot) (err error) {
 		c.Ledger, c.Before, c.Refused = v.State, v.Before, w.check(v, after.Seq)
 		if c.Earlier, err = v.Earlier(); err != nil {
+			return err
+		}
+		if c.Hidden, err = w.compareHidden(ctx, v); err != nil {
 			return err
 		}
 		return differ(v.Members)

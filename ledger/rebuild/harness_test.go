@@ -106,7 +106,7 @@ func newIdle(t testing.TB, kind string, dial func(testing.TB) redis.UniversalCli
 	must(t, store.Migrate(t.Context()))
 	names := wire.DefaultNames()
 	names.Commands, names.Refused, names.Ledger, names.Rooms = "c-"+name, "r-"+name, "l-"+name, "rooms-"+name
-	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names), Store: store, Rules: f.rules, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
+	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names, origin.WithData(f.hasData)), Store: store, Rules: f.rules, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
 	return f
 }
 
@@ -145,6 +145,11 @@ func (f *fixture) of(class, zone string) *fixture {
 		}
 	}
 	return &own
+}
+
+func (f *fixture) hasData(b rankcache.BoardID) bool {
+	_, kind, _ := f.file.Board(b)
+	return kind != nil && kind.Data
 }
 
 func (f *fixture) rules(b rankcache.BoardID) Rules {

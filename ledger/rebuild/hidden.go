@@ -55,3 +55,26 @@ func (w *work) hidden(v rows, born map[string]string, keep func(member, veil str
 	}
 	return nil
 }
+
+// compareHidden counts the members that Redis and the ledger hide otherwise. Those that the board was born with, and that have
+// had no points, are not known to the ledger.
+func (w *work) compareHidden(ctx context.Context, v rows) (differ int, err error) {
+	redis, err := w.opts.Redis.HGetAll(ctx, w.opts.Names.CompanionKey(w.board, wire.Hidden)).Result()
+	if err != nil {
+		return 0, err
+	}
+	err = v.Veils(func(member, veil string) error {
+		is, raw, _ := wire.ParseHidden(redis[member])
+		if is.Text(raw) != veil {
+			differ++
+		}
+		delete(redis, member)
+		return nil
+	})
+	for _, value := range redis {
+		if is, _, _ := wire.ParseHidden(value); is.Serial > 0 && !is.Bare {
+			differ++
+		}
+	}
+	return differ, err
+}

@@ -61,7 +61,7 @@ func TestHiddenMembersThatMayNotBe(t *testing.T) {
 // and the ledger have what an oracle has after each, and order ids stay known.
 func TestHidesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	seeds, steps := testkit.Sized(2, 20), testkit.Sized(60, 400)
+	seeds, steps := testkit.Sized(2, 8), testkit.Sized(60, 200)
 	f := newFixture(t, testkit.SQLKinds[0], single)
 	for seed := range seeds {
 		for _, class := range []string{"hides", "hides-ties"} {

@@ -157,7 +157,7 @@ func TestLostBoardsComeBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLossy(t)
-			boards := []*fixture{l.of("plain", "written"), l.of("ties", "1"), l.of("trim", "1"), l.of("plain", "quiet"), l.of("hides", "1")}
+			boards := []*fixture{l.of("plain", "written"), l.of("ties", "1"), l.of("trim", "1"), l.of("plain", "quiet"), l.of("hides", "1"), l.of("cars", "1")}
 			for i, f := range boards {
 				if name == "as it was" && i == 0 {
 					f.give(t, "before", "m1", `"op":"incr","delta":5`)
