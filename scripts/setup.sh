@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gets what the tests and the demo need besides Go and a C compiler: redis-server, PostgreSQL with PgBouncer and MariaDB, Java 17 or newer, the jars of a Kafka broker,
+# Gets what the tests and the demo need besides Go and a C compiler: redis-server, PostgreSQL with PgBouncer and MariaDB, Java 17 or newer, the jars of a Kafka broker and of its MirrorMaker,
 # Chromium, in which the operator's page is tested, the generator of a Python client, with which the OpenAPI document is, and
 # clients of Redis and a Valkey, with which the RESP listener is, and h2load, with which rankcache-lab measures.
 #
@@ -16,6 +16,7 @@ cd "$(dirname "$0")/.."
 
 readonly cache=.cache/kafka
 readonly pom=scripts/kafka/pom.xml
+readonly mirror_cache=.cache/kafka-mirror mirror_pom=scripts/kafka/mirror/pom.xml
 readonly java_wanted=17
 missing=()
 
@@ -114,37 +115,41 @@ setup_java() {
     lacks "Java $java_wanted" "found version $(java_version) in PATH (0: none); install a newer one or put it first in PATH"
 }
 
-# The jars are complete when the pom that named them lies beside them: it is put there last.
-have_jars() { cmp -s $pom $cache/pom.xml; }
-
+# Jars are complete when the pom that named them lies beside them: it is put there last.
 setup_jars() {
   if [ -n "${RANKCACHE_TEST_KAFKA_LIBS:-}" ]; then
     say "using Kafka's jars in $RANKCACHE_TEST_KAFKA_LIBS (RANKCACHE_TEST_KAFKA_LIBS)"
     return
   fi
-  have_jars && return
+  cmp -s $pom $cache/pom.xml && cmp -s $mirror_pom $mirror_cache/pom.xml && return
   have mvn || apt_install maven || true
   if ! have mvn; then
     lacks "Kafka's jars" 'Maven fetches them and is not here: install it by hand or check that apt-get reaches its packages'
     return
   fi
-  fetch_jars || lacks "Kafka's jars" "Maven could not fetch what $pom names (see above): check that it reaches its repository"
+  { fetch_jars $pom $cache && fetch_jars $mirror_pom $mirror_cache $cache/libs; } ||
+    lacks "Kafka's jars" "Maven could not fetch what $pom and $mirror_pom name (see above): check that it reaches its repository"
 }
 
-# fetch_jars copies the jars into a folder of its own first, so that a run that is broken off, or two at once, leave no half of them.
+# fetch_jars POM FOLDER [BESIDE] copies the jars of a pom, without those that are in another folder, unless they are there. They are put into a folder of their own
+# first, so that a run that is broken off, or two at once, leave no half of them.
 fetch_jars() {
-  say "fetching Kafka's jars with Maven into $cache/libs, about a minute"
-  mkdir -p $cache
-  local new
-  new=$(mktemp -d "$PWD/$cache/new.XXXXXX")
-  if ! mvn -B -q -Dstyle.color=never -f $pom dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$new"; then
+  cmp -s "$1" "$2/pom.xml" && return
+  say "fetching the jars of $1 with Maven into $2/libs, about a minute"
+  mkdir -p "$2"
+  local new jar
+  new=$(mktemp -d "$PWD/$2/new.XXXXXX")
+  if ! mvn -B -q -Dstyle.color=never -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$new"; then
     rm -rf "$new"
     return 1
   fi
+  for jar in "${3:-/none}"/*.jar; do
+    rm -f "$new/$(basename "$jar")"
+  done
   chmod 755 "$new"
-  rm -rf $cache/libs
-  mv -T "$new" $cache/libs
-  cp $pom $cache/pom.xml
+  rm -rf "$2/libs"
+  mv -T "$new" "$2/libs"
+  cp "$1" "$2/pom.xml"
 }
 
 have_chromium() { have chromium || have chromium-browser || have google-chrome; }

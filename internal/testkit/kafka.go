@@ -80,6 +80,15 @@ func StartKafka(t testing.TB, o servers.KafkaOptions) *servers.Kafka {
 	return k
 }
 
+// StartMirror starts Kafka's mirror from one broker to another for this test alone, some ten seconds and 300 MB, and ends it with the test.
+func StartMirror(t testing.TB, o servers.MirrorOptions) *servers.Mirror {
+	t.Helper()
+	m, err := servers.StartMirror(t.Context(), o)
+	orSkip(t, err)
+	endWith(t, "mirror", m)
+	return m
+}
+
 // Kfake starts a fake cluster of one broker for this test alone, in no time, and ends it with the test. Its embedded Cluster makes faults.
 func Kfake(t testing.TB, opts ...kfake.Opt) *servers.Kfake {
 	t.Helper()

@@ -25,6 +25,9 @@ const (
 // Oracle knows what every board was at every seq, and judges answers by it. All
 // methods may be called concurrently.
 type Oracle struct {
+	// CopyAge is how old a copy may be that answers without a seq, such as that a member is not there. It is set before questions are asked.
+	CopyAge time.Duration
+
 	mu     sync.Mutex
 	phase  Phase
 	boards map[rankcache.BoardID]*knowledge
@@ -48,8 +51,7 @@ type ack struct {
 	seq uint64
 }
 
-// copyAge is how old a copy may be that answers without a seq, such as that a member is not
-// there: a partition is away for 13 s in one row.
+// copyAge is [Oracle.CopyAge] at first: a partition is away for 13 s in one row.
 const copyAge = 20 * time.Second
 
 // Ask is a question at the moment it was sent.
@@ -59,7 +61,7 @@ type Ask struct {
 	at    time.Time
 	past  int               // how many times the board had lost writes
 	floor map[string]uint64 // by source: what an answer must not go back behind
-	low   uint64            // what Redis had copyAge before
+	low   uint64            // what Redis had CopyAge before
 }
 
 type judged struct {
@@ -79,7 +81,9 @@ func (w Wrong) String() string {
 }
 
 // NewOracle returns an oracle that knows of no board.
-func NewOracle() *Oracle { return &Oracle{boards: map[rankcache.BoardID]*knowledge{}} }
+func NewOracle() *Oracle {
+	return &Oracle{CopyAge: copyAge, boards: map[rankcache.BoardID]*knowledge{}}
+}
 
 // of is called with the lock held.
 func (o *Oracle) of(b rankcache.BoardID) *knowledge {
@@ -194,7 +198,7 @@ func (o *Oracle) Ask(q Question) *Ask {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	k, now := o.of(q.Board), time.Now()
-	a := &Ask{Question: q, Phase: o.phase, at: now, past: len(k.past), low: k.reached(now.Add(-copyAge))}
+	a := &Ask{Question: q, Phase: o.phase, at: now, past: len(k.past), low: k.reached(now.Add(-o.CopyAge))}
 	a.floor = map[string]uint64{}
 	for _, source := range sources {
 		a.floor[source] = k.floor[q.floorKey(source)]

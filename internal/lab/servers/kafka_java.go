@@ -57,7 +57,10 @@ func ModuleRoot() (string, error) {
 }
 
 // java is how Kafka's programs are run.
-type java struct{ bin, libs, heap string }
+type java struct {
+	bin, libs, heap string
+	more            string // a further folder with jars; empty: none
+}
 
 func findJava(o KafkaOptions) (java, error) {
 	j := java{libs: o.Libs, heap: o.Heap}
@@ -84,6 +87,9 @@ func findJava(o KafkaOptions) (java, error) {
 func (j java) command(class string, args ...string) []string {
 	argv := []string{j.bin, "-Xmx" + j.heap, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=WARN",
 		"-cp", filepath.Join(j.libs, "*"), class}
+	if j.more != "" {
+		argv[len(argv)-2] += string(filepath.ListSeparator) + filepath.Join(j.more, "*")
+	}
 	return append(argv, args...)
 }
 
