@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,4 +199,57 @@ func TestReplicasOfCluster(t *testing.T) {
 	must(t, dead.Kill())
 	s.awaitUsed(2, 3)
 	s.awaitAnswers(10, 29)
+}
+
+// TestHistoriesOfClusterReplicas: a board's slot moves between masters and back while it is written and read.
+func TestHistoriesOfClusterReplicas(t *testing.T) {
+	t.Parallel()
+	testkit.FullOnly(t, "moves a slot hundreds of times")
+	c := testkit.StartRedisCluster(t, servers.ClusterOptions{})
+	at := Options{URL: "redis://" + c.Nodes[0].Addr(), Mode: ModeCluster}
+	m := newSeveral(t, at, at)
+	s := &story{T: t, id: "7_8_9", client: m.near}
+	for range 10 {
+		s.write(t.Context())
+	}
+	m.awaitUsed(3, 3)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	var looks atomic.Int64
+	counts := make(chan string)
+	for _, do := range []func(){func() { s.write(ctx) }, func() { m.reads.Look(ctx); looks.Add(1) }, func() { _ = m.tick(0) }} {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				do()
+				select {
+				case <-time.After(10 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	for i := range 2 {
+		all.Go(func() { s.read(ctx, m.reads, rand.New(rand.NewPCG(seed, uint64(10+i))), counts) })
+	}
+	answered := make(map[string]int)
+	for range 200 {
+		to, moved := c.Nodes[random.IntN(3)], make(chan error, 1)
+		if from, err := c.Master(ctx, string(s.id)); err != nil || from == to {
+			continue
+		}
+		go func() {
+			_, err := c.MoveSlot(ctx, string(s.id), to, 1)
+			moved <- err
+		}()
+		for end := looks.Load() + 10; looks.Load() < end || len(moved) == 0; {
+			answered[<-counts]++
+		}
+		must(t, <-moved)
+	}
+	t.Logf("answers by: %v; changes: %d; moved: %v, missing: %v", answered, len(s.done), m.onPrimary(reasonMoved), m.onPrimary(reasonMissing))
 }
