@@ -86,8 +86,8 @@ func (f *Finalizer) level(ctx context.Context, b rankcache.BoardID, want rankcac
 }
 
 // Final makes the final of a closed board, or finds the one that is there, and returns its
-// record on the topic of finals. The shards of a split board have one final, of the whole board, which is made when all
-// are closed; the record is returned for the first of them that there is, and nil for the others.
+// record on the topic of finals. The shards of a split board have one final, of the whole board, which is made for the first of them that there
+// is, when all are closed; the record is returned for that one, and nil for the others once there is a final.
 // The error wraps [ErrBehind], or is a [*Differs] if Redis and the ledger disagree.
 func (f *Finalizer) Final(ctx context.Context, b rankcache.BoardID) (record []byte, err error) {
 	board, kind, ok := f.opts.Rooms().Board(b)
@@ -95,8 +95,19 @@ func (f *Finalizer) Final(ctx context.Context, b rankcache.BoardID) (record []by
 	if ok {
 		whole = board.Whole()
 	}
+	first := true
+	if whole != b {
+		if first, err = f.isFirst(ctx, whole, b); err != nil {
+			return nil, err
+		}
+	}
 	made, err := f.opts.Store.FinalOf(ctx, whole, 0, f.opts.Top)
-	if err == nil && made == nil {
+	switch {
+	case err != nil:
+		return nil, err
+	case made == nil && !first: // each attempt reads all shards
+		return nil, fmt.Errorf("%w: the final of %s is made for its first shard", ErrBehind, whole)
+	case made == nil:
 		if ok {
 			made, err = f.make(ctx, whole, board, kind)
 		} else {
@@ -104,13 +115,8 @@ func (f *Finalizer) Final(ctx context.Context, b rankcache.BoardID) (record []by
 		}
 		f.attempts.WithLabelValues(result(err)).Inc()
 	}
-	if err != nil {
+	if err != nil || !first {
 		return nil, err
-	}
-	if whole != b {
-		if first, err := f.isFirst(ctx, whole, b); !first {
-			return nil, err
-		}
 	}
 	return wire.EncodeFinal(&made.Final)
 }
