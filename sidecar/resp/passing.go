@@ -45,9 +45,11 @@ func (t *transaction) passed(v verb, args int) {
 
 // pass adds a command to the run.
 func (c *session) pass(v verb, cmd *command, n int) error {
-	if c.server.namesSplit(v, cmd.args) && c.isOwn() {
-		c.refused = c.multi
-		return c.respond(v, sourceRefused, splitForm)
+	if c.isOwn() {
+		if reply := c.server.refusesSplit(v, cmd.args); reply != "" {
+			c.refused = c.multi
+			return c.respond(v, sourceRefused, reply)
+		}
 	}
 	f := c.server.facts.Load().flagsOf(cmd.args)
 	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned

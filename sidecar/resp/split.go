@@ -32,15 +32,24 @@ func (s *Server) isSplitKey(key []byte) bool {
 	return ok && s.isSplit(board)
 }
 
-// namesSplit reports whether a command that would be passed on, one of sorted sets or a script, names a board that is split.
-func (s *Server) namesSplit(v verb, args [][]byte) bool {
+// refusesSplit returns the error for a command that would be passed on and has the key of a board that is split, else "". Redis is
+// asked which of the arguments are keys, but of a script.
+func (s *Server) refusesSplit(v verb, args [][]byte) string {
 	switch {
+	case v == watch || !slices.ContainsFunc(args[1:], s.isSplitKey): // what is watched is not read then
+		return ""
 	case v == script:
-		return slices.ContainsFunc(args[1:], s.isSplitKey)
-	case len(args) > 1 && len(args[0]) > 0 && args[0][0]|0x20 == 'z': // lower-case
-		return s.isSplitKey(args[1])
+		return splitForm
 	}
-	return false
+	reply, err := s.guard.askKeys(args)
+	if err != nil {
+		return awayReply(err)
+	}
+	keys, _ := decode(reply).([]any)
+	if slices.ContainsFunc(keys, func(k any) bool { return s.isSplitKey([]byte(anyKey(k))) }) {
+		return splitForm
+	}
+	return ""
 }
 
 // handleSplit answers a read of a board that is split.

@@ -108,10 +108,16 @@ func TestSplitRefused(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"ZREVRANGE gift:7 0 -1", "ZREVRANGE gift:7 0 500", "ZRANGEBYSCORE gift:7 -inf inf", "ZRANGEBYSCORE gift:7 -inf inf LIMIT 490 11",
-		"ZRANGE gift:7 - + BYLEX", "ZREVRANGE gift:7 0 x", "ZSCAN gift:7 0", "ZADD gift:7 1 m", "ZPOPMAX gift:7", "EVAL return#1 1 gift:7"} {
+		"EVAL_RO return#1 1 gift:7", "ZUNION 2 none gift:7", "ZINTERCARD 1 gift:7", "ZRANGESTORE gift:new gift:7 0 -1", "ZUNIONSTORE gift:new 1 gift:7", "ZMPOP 1 gift:7 MAX", "BZPOPMAX gift:7 0.01",
+		"EXISTS gift:7", "DEL gift:7", "RENAME gift:7 gift:new", "SORT gift:7 BY nosort", "ZRANGE gift:7 - + BYLEX", "ZREVRANGE gift:7 0 x", "ZSCAN gift:7 0", "ZADD gift:7 1 m", "ZPOPMAX gift:7", "EVAL return#1 1 gift:7"} {
 		refused(command)
 	}
 	c.want(":600\r\n", "ZCARD", "gift:7")
+	for _, command := range []string{"ZADD KEY:2 1 gift:7", "SET KEY:3 gift:7", "DEL KEY:2 KEY:3", "WATCH gift:7", "UNWATCH"} { // it is no key there
+		if got := c.ask(strings.Fields(strings.ReplaceAll(command, "KEY", single))...); strings.HasPrefix(got, "-") {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
 	c.want("+OK\r\n", "MULTI")
 	refused("ZCARD gift:7")
 	if got := c.ask("EXEC"); !strings.HasPrefix(got, "-EXECABORT") {

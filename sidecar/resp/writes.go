@@ -159,6 +159,15 @@ func (g *writeGuard) askKeys(args [][]byte) ([]byte, error) {
 	return reply, err
 }
 
+// anyKey returns a key of COMMAND GETKEYS or GETKEYSANDFLAGS.
+func anyKey(k any) string {
+	if list, _ := k.([]any); len(list) > 0 {
+		k = list[0]
+	}
+	key, _ := k.(string)
+	return key
+}
+
 // writtenKey returns a key of COMMAND GETKEYS or GETKEYSANDFLAGS, if it may be written to.
 func writtenKey(k any) (key string, ok bool) {
 	switch k := k.(type) {
