@@ -78,6 +78,10 @@ func failOwn(a *rankcache.Answer) {
 	}
 }
 
+// splitReads is how often rows of a split board are read by rank. One that Redis is asked for may have another end at each read: then
+// the last one is answered.
+const splitReads = 4
+
 // readRange reads rows by rank. Where ranks count from the end, that has to be known first; it is
 // another one if the board is published in between.
 func (l *lookup) readRange(r rankcache.Reader, q *form) {
@@ -88,13 +92,13 @@ func (l *lookup) readRange(r rankcache.Reader, q *form) {
 	if q.start >= 0 && q.start <= rankcache.MaxStart && q.stop >= q.start && q.stop-q.start < int64(most) && (!q.split || q.stop < int64(most)) {
 		query.Start, query.Limit = int(q.start), int(q.stop-q.start)+1
 	}
-	for {
+	for reads := 1; ; reads++ {
 		r.Read(context.Background(), l.qs[:], l.as[:])
 		if a.Err != nil {
 			return
 		}
 		from, n := resolve(q.start, q.stop, a.Members)
-		if l.n = n; n == 0 || from == query.Start && n <= query.Limit {
+		if l.n = n; n == 0 || from == query.Start && n <= query.Limit || q.split && reads == splitReads && n <= most {
 			return
 		}
 		if l.n = -1; n > most {

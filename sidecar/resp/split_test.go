@@ -155,3 +155,34 @@ func TestSplitOwnWrites(t *testing.T) {
 		t.Error("a copy that may be older than the script was read")
 	}
 }
+
+// growing is a board that gets a member before each read.
+type growing struct {
+	*fixture.Split
+	t     *testing.T
+	reads int
+}
+
+func (g *growing) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	if g.reads++; g.reads > 50 {
+		as[0].Fail(rankcache.ErrUnavailable)
+		return
+	}
+	g.Set(g.t, map[string]float64{fixture.Member(g.reads): float64(g.reads)})
+	g.Whole.Read(ctx, qs, as)
+}
+
+// TestSplitRanksFromTheEnd: rows that are counted from the end of a board that grows with each read of it are read a few times, and
+// are those of one of the moments meanwhile.
+func TestSplitRanksFromTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, q := range []form{{start: -2, stop: -1}, {start: 0, stop: -1}, {start: -40, stop: -2}} {
+		g := &growing{Split: fixture.NewSplit("gift:7", 4), t: t}
+		g.Set(t, map[string]float64{"a": 0.1, "b": 0.2, "c": 0.3})
+		q.verb, q.split, q.board, q.order = zRange, true, "gift:7", rankcache.Ascending
+		var l lookup
+		if l.read(g, &q, 0); l.as[0].Err != nil || len(l.as[0].Entries) == 0 || g.reads > 5 {
+			t.Errorf("ranks %d to %d: %d reads, %d rows, %v", q.start, q.stop, g.reads, len(l.as[0].Entries), l.as[0].Err)
+		}
+	}
+}
