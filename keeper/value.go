@@ -48,8 +48,8 @@ if serial == ARGV[1] then
 end
 return serial`, wire.SerialFirst, wire.SerialLast))
 
-// valueLives is for how long a value is kept that no keeper replaces.
-const valueLives = time.Minute
+// ValueLives is for how long a value is kept that no keeper replaces.
+const ValueLives = time.Minute
 
 // serial returns the serial of the value, "" if there is none.
 func (v *Value) serial(ctx context.Context) (string, error) {
@@ -62,7 +62,7 @@ func (v *Value) serial(ctx context.Context) (string, error) {
 func (v *Value) replace(ctx context.Context, before string, value []byte) (found string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
 	defer cancel()
-	return publishScript.Run(ctx, v.Redis, []string{v.Key, v.Written}, before, value, valueLives.Milliseconds()).Text()
+	return publishScript.Run(ctx, v.Redis, []string{v.Key, v.Written}, before, value, ValueLives.Milliseconds()).Text()
 }
 
 // written returns when the value was published last, by the clock of its Redis. The error is errNone if it never was.

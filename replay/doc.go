@@ -32,7 +32,7 @@
 // (decide.go) and takes it: wait, compare checksums with Redis and open the board if they
 // are equal (prove.go), or load the board because the log can't give it (fill.go). A board
 // of which neither has anything opens empty. Boards
-// without a checksum are compared by a sample (compare.go). The totals poller (totals.go)
+// without a checksum are compared by a sample (compare.go). The totals poller (totals.go; pace.go decides when)
 // reads the states of all boards: the gates' targets, the age of an open board, whether
 // it keeps up and is still equal. A board whose period is over lingers (linger.go): it comes from Redis alone if it is
 // named then, and once closed is settled. The walker (walk.go) compares open boards row by row,

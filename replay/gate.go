@@ -18,9 +18,9 @@ const (
 	// gateEvery is how often a gate looks when nothing wakes it, and openEvery
 	// how often that of a board that has not opened for eagerFor.
 	gateEvery, openEvery, eagerFor = 100 * time.Millisecond, time.Second, 15 * time.Second
-	// refillSpread is over how long the sidecars of a fleet spread their loads from Redis
+	// RefillSpread is over how long the sidecars of a fleet spread their loads from Redis
 	// when all have found the same fault.
-	refillSpread = time.Second
+	RefillSpread = time.Second
 	// readoptEvery is how often writers are asked again to add up a board anew.
 	readoptEvery = 10 * time.Second
 	// noTopicDeadline is how long a board without a topic holds readiness: there is
@@ -82,11 +82,17 @@ type attempt struct {
 
 func newGate(r *Runner, f *feed) *gate {
 	g := &gate{feed: f, replica: f.replica, origin: r.origin, filler: r.filler, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsWake,
-		metrics: r.metrics, log: r.log, retry: backoff.NewExponentialBackOff()}
+		metrics: r.metrics, log: r.log, retry: NewRetry()}
 	g.compare = &comparer{f.replica, r.origin, r.cfg.TotalSource}
 	g.audit = newAuditor(f, g.compare, r.cfg.AuditEvery, r.log)
-	g.retry.InitialInterval, g.retry.MaxInterval = minRetry, maxRetry
 	return g
+}
+
+// NewRetry returns the pauses after the steps of a gate that failed.
+func NewRetry() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = minRetry, maxRetry
+	return b
 }
 
 // run works on the board until ctx ends.
@@ -138,7 +144,7 @@ func (g *gate) refill(why *fault, now time.Time) {
 		g.differs = why.reason
 	}
 	g.later()
-	g.retryAt = g.retryAt.Add(rand.N(refillSpread))
+	g.retryAt = g.retryAt.Add(rand.N(RefillSpread))
 	g.totals.wake()
 }
 

@@ -28,8 +28,8 @@ func TestSlowKeeper(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			p := &totalsPoller{feeds: new(feeds), wake: newSignal(), keeper: &keeperStates{from: slowStates{2 * time.Second, err}, older: 2}}
-			p.keeper.seen.Store(time.Now().UnixNano())
+			p := &totalsPoller{feeds: new(feeds), wake: newSignal(), keeper: newKeeperStates(slowStates{2 * time.Second, err})}
+			p.keeper.Used(time.Now())
 			p.listen(ctx, time.Second)
 			if ctx.Err() != nil {
 				t.Errorf("it never looked after itself (%v)", err)
@@ -41,7 +41,10 @@ func TestSlowKeeper(t *testing.T) {
 // TestKeeperIsGone: what was seen before a keeper went away holds no boards that have been let go since.
 func TestKeeperIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := &keeperStates{from: slowStates{0, errors.New("no value")}, older: 2, looks: []look{{serial: 6, at: time.Now()}, {serial: 7, at: time.Now()}}}
+		k := newKeeperStates(slowStates{0, errors.New("no value")})
+		for serial := range uint64(2) {
+			k.Heard(Look[map[*feed]probe]{Serial: 6 + serial, At: time.Now()}, 0)
+		}
 		p := &totalsPoller{feeds: new(feeds), wake: newSignal(), keeper: k}
 		p.look(t.Context())
 		if len(k.looks) == 0 {

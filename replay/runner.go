@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +49,7 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.TotalSource)
 		cfg.Files, cfg.Snapshots = nil, nil
 	}
-	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal(), keeper: &keeperStates{from: cfg.States, older: 2}}
+	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal(), keeper: newKeeperStates(cfg.States)}
 	r.members = newMembership(&r.feeds)
 	r.filler = newFiller(r)
 	if reg != nil {
@@ -124,7 +123,7 @@ func (r *Runner) Walk(ctx context.Context) error {
 
 // compares returns whether rows are compared with Redis here. A replica is at another state: they are compared where it is written to.
 func (r *Runner) compares() bool {
-	return r.cfg.Reached == nil && (r.walks.Load() || !r.keeper.expected(time.Now()))
+	return r.cfg.Reached == nil && (r.walks.Load() || !r.keeper.Expected(time.Now()))
 }
 
 // keepMembership starts and drops boards as Follow names them. Gates run in the
@@ -202,9 +201,3 @@ func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
 
 // sleep waits for d or the end of ctx.
 func sleep(ctx context.Context, d time.Duration) { signal(nil).wait(ctx, d) }
-
-// jitter returns d, give or take a tenth, so that a fleet of sidecars that was
-// started together does not send its requests together.
-func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
-}

@@ -28,8 +28,7 @@ type totalsPoller struct {
 	crowded bool // there are many boards: those at rest are read more rarely
 	again   bool // a second look is due
 
-	keeper    *keeperStates
-	selfCheck time.Duration
+	keeper *keeperStates
 }
 
 const (
@@ -43,14 +42,14 @@ const (
 func newTotalsPoller(r *Runner) *totalsPoller {
 	return &totalsPoller{origin: r.origin, total: r.cfg.TotalSource, every: r.cfg.TotalsEvery, feeds: &r.feeds, wake: r.totalsWake,
 		maxStale: r.cfg.MaxStale, metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery},
-		keeper: r.keeper, selfCheck: jitter(selfCheck)}
+		keeper: r.keeper}
 }
 
 func (t *totalsPoller) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		t.again = false
 		t.poll(ctx)
-		pause := jitter(t.every)
+		pause := t.keeper.Poll(t.every)
 		if t.again {
 			pause /= secondLook
 		}
@@ -164,8 +163,8 @@ func (t *totalsPoller) judge(p *probe, r reading) {
 		f.replica.report(p.epoch, *why)
 		return
 	}
-	if f.lag.odd == "" && f.replica.readable.Load() && t.keeper.expected(r.requested) {
-		f.rest.due = r.requested.Add(jitter(ownReadings))
+	if due := t.keeper.Alone(r.requested); f.lag.odd == "" && f.replica.readable.Load() && !due.IsZero() {
+		f.rest.due = due
 	}
 }
 
