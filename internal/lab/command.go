@@ -9,6 +9,7 @@ import (
 	"rankcache/internal/lab/bench"
 	"rankcache/internal/lab/demo"
 	"rankcache/internal/lab/reference"
+	"rankcache/internal/lab/simulate"
 )
 
 // NewCommand returns the command line of rankcache-lab.
@@ -24,6 +25,6 @@ Redis; 130 ended at once by a second signal.`,
 		Example: `  rankcache-lab demo --duration 30s
   rankcache-lab bench read -o json`,
 	})
-	root.AddCommand(demo.NewCommand(), bench.NewCommand(), reference.NewCommand())
+	root.AddCommand(demo.NewCommand(), bench.NewCommand(), reference.NewCommand(), simulate.NewCommand())
 	return root
 }

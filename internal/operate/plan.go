@@ -138,6 +138,7 @@ func printPlan(to io.Writer, a *plan.Answer) error {
 		{"Redis without", "%.0f calls/s, %.2f cores", []any{a.RedisBefore, a.RedisBeforeCPU}},
 		{"Redis with", "%.0f calls/s, %.2f cores", []any{a.RedisAfter, a.RedisAfterCPU}},
 		{"Redis, of that at rest", "%.0f calls/s, %.0f commands/s, %.2f cores, %.2f MB/s", []any{a.RestTrips, a.RestCommands, a.RestCPU, a.RestRedisMB}},
+		{"one sidecar at rest", "%.3f cores and %.0f MiB of its own without a limit; %.1f commands/s and %.5f cores of Redis; %.0f KB/s of Kafka's fetches", []any{a.PodRestCPU, a.PodRestMiB, a.PodRestCommands, a.PodRestRedis, a.PodFetchKB}},
 		{"writers", "%.2f cores", []any{a.WriterCPU}},
 		{"cloud API", "%.0f calls/h of the whole fleet", []any{a.APICallsPerHour}},
 		{"live streams", "%.0f events/s, %.3f cores and %.0f MiB of a pod, which are in its CPU and memory", []any{a.LiveEvents, a.LiveCPU, a.LiveMiB}},

@@ -17,11 +17,11 @@ const (
 	redisPerSecond = 59_300
 	redisSeconds   = 16.1e-6
 	// "Replay", one partition: decode, dedup, apply, order and the client.
-	replayPerSecond = 613_000
+	ReplayPerSecond = 613_000
 	// "Start": time to an open board, comparison included.
 	openSeconds = 0.19
 	// "The writer": CPU per command in Redis and in the writer.
-	commandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
+	CommandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
 	// "Live pages, Connect and gRPC": CPU of the sidecar for an event.
 	eventSeconds = 11e-6
 	// There, too: heap and stacks of a stream over HTTP/1.1, ten of a key, and over HTTP/2.
@@ -30,13 +30,20 @@ const (
 	rowBytes = 454
 
 	// "A fleet at rest": CPU of Redis for a round trip, where there are a thousand a second, many more, and few.
-	tripSeconds, busyTripSeconds, rareTripSeconds = 38e-6, 11e-6, 76e-6
+	tripSeconds, busyTripSeconds, rareTripSeconds = 38e-6, 11e-6, 110e-6
 	// There, too: the state of a board, a row of the walk, the keeper's value of 100 boards, a report, and reading it.
-	stateSeconds, rowSeconds    = 1.0e-6, 0.26e-6
-	valueSeconds, reportSeconds = 0.6e-6, 1.1e-6 // a value of 100 boards
-	readReportSeconds           = 0.15e-6
-	// There, too: bytes of a topic in a fetch and its answer; fetches for an update of many topics, and the most a second.
-	fetchTopicBytes, fetchesAnUpdate, fetchesPerSecond = 110, 0.63, 315
+	StateSeconds, RowSeconds    = 1.0e-6, 0.7e-6
+	ValueSeconds, ReportSeconds = 0.6e-6, 1.1e-6 // a value of 100 boards
+	ReadReportSeconds           = 0.15e-6
+	// There, too: bytes of a topic in a fetch and its answer, and of one that is looked up; fetches for an update of many topics, and the most a second.
+	FetchTopicBytes, lookUpTopicBytes = 110, 113
+	fetchesAnUpdate, fetchesPerSecond = 0.63, 315
+
+	// There, too: a sidecar at rest: its CPU and that of each topic, in cores; its private memory beside twice what lives, and that of each topic.
+	restCores, restTopicCores = 20e-3, 100e-6
+	restMiB, restTopicMiB     = 13.5, 0.08
+	// There, too: a row that is loaded.
+	ScanSeconds = 1.0e-6
 
 	// updateSeconds is the CPU of one live update, from the reads that a core loses
 	// to 50,000 of them a second.

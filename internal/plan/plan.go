@@ -86,6 +86,13 @@ type Answer struct {
 	RestCommands float64 `json:"rest_redis_commands_per_s"`
 	RestCPU      float64 `json:"rest_redis_cores"`
 	RestRedisMB  float64 `json:"rest_redis_mb_per_s"`
+	// Of that, one sidecar.
+	PodRestCommands float64 `json:"pod_rest_redis_commands_per_s"`
+	PodRestRedis    float64 `json:"pod_rest_redis_cores"`
+	PodFetchKB      float64 `json:"pod_kafka_fetch_kb_per_s"`
+	PodRestCPU      float64 `json:"pod_rest_cores"`
+	PodRestMiB      float64 `json:"pod_rest_mib"` // private, without a limit: with one the collector uses what that leaves
+
 	Fetches      float64 `json:"pod_fetches_per_s"`        // of Kafka
 	KafkaFetchMB float64 `json:"kafka_fetch_mb_per_s"`     // requests and answers, beside the updates, of the whole fleet
 	SnapshotMiB  float64 `json:"snapshot_mib"`             // that a sidecar that starts reads from the bucket
@@ -180,10 +187,10 @@ func (a *Answer) redis(q Question) {
 		pages = float64(a.Sidecars) * float64(q.HotBoards) / q.Refresh.Seconds()
 	}
 	changes := q.Updates + a.RollingChanges
-	commands := changes * commandRedisSeconds
+	commands := changes * CommandRedisSeconds
 	a.RedisBefore = q.Requests + changes
 	a.RedisAfter = small + pages + a.RestTrips + changes
-	a.RestCPU += a.RestTrips * wakeSeconds(a.RedisAfter)
+	a.wakes(q, a.RedisAfter)
 	a.RedisBeforeCPU = q.Requests*redisSeconds + commands
 	a.RedisAfterCPU = (small+pages)*redisSeconds + a.RestCPU + commands
 }
@@ -271,7 +278,7 @@ func (a *Answer) judge(q Question) {
 		doubt("%.0f MiB in every pod, %.0f MiB in total: make fewer boards super-hot", a.PodMemoryMiB, total)
 	}
 	if a.WriterCPU > 1 {
-		doubt("these updates keep %.1f cores of writers busy: run several; Redis spends %.1f cores on them", a.WriterCPU, (q.Updates+a.RollingChanges)*commandRedisSeconds)
+		doubt("these updates keep %.1f cores of writers busy: run several; Redis spends %.1f cores on them", a.WriterCPU, (q.Updates+a.RollingChanges)*CommandRedisSeconds)
 	}
 	if a.RestCPU > mostRest {
 		doubt("the sidecars keep %.1f cores of Redis busy while nobody asks: run keepers (--keepers), or one sidecar a node (--pods-per-node)", a.RestCPU)

@@ -32,7 +32,7 @@ func TestMake(t *testing.T) {
 	near(t, "reads", a.PodReads, 5000)
 	near(t, "cpu", a.PodCPU, 5000*readSeconds+500*updateSeconds)
 	near(t, "log", a.LogUpdates, 5.4e6)
-	near(t, "open", a.OpenSeconds, openSeconds+5.4e6/replayPerSecond)
+	near(t, "open", a.OpenSeconds, openSeconds+5.4e6/ReplayPerSecond)
 	near(t, "egress", a.KafkaEgressMB, 40*500*float64(a.UpdateBytes)/1e6)
 	near(t, "redis before", a.RedisBefore, 200_500)
 	near(t, "redis after", a.RedisAfter, 10_000+400+40*(4+7.8)+500)
@@ -52,7 +52,7 @@ func TestLingering(t *testing.T) {
 	a := Make(q)
 	near(t, "heap", a.PodHeapMiB-without.PodHeapMiB, 57_000*(memberBytes+10)/1048576.0)
 	near(t, "memory", a.PodMemoryMiB-without.PodMemoryMiB, (boardBytes+57_000*(reservedBytes+10.0))/0.75/1048576/0.95)
-	a.PodHeapMiB, a.PodMemoryMiB = without.PodHeapMiB, without.PodMemoryMiB
+	a.PodHeapMiB, a.PodMemoryMiB, a.PodRestMiB = without.PodHeapMiB, without.PodMemoryMiB, without.PodRestMiB
 	if !reflect.DeepEqual(a, without) {
 		t.Errorf("got %+v, without %+v", a, without)
 	}
@@ -76,14 +76,23 @@ func TestLiveAndLedger(t *testing.T) {
 // A fleet at rest: a keeper does once what each sidecar does else, and a sidecar of a node stands for its pods.
 func TestAtRest(t *testing.T) {
 	q := evening
-	q.Members, q.Updates, q.Requests, q.HotBoards, q.Pods = slices.Repeat([]int{2000}, 100), 0, 1e6, 0, 1000
+	q.Members, q.Updates, q.Requests, q.HotBoards, q.Pods, q.Small = slices.Repeat([]int{2000}, 100), 0, 1e6, 0, 1000, 0
 	without := Make(q)
 	near(t, "commands", without.RestCommands, 1000*(300+8*5+3))
 	near(t, "fetches", without.Fetches, 2)
-	near(t, "bytes of fetches", without.KafkaFetchMB, 1000*2*100*fetchTopicBytes/1e6)
+	near(t, "bytes of fetches", without.KafkaFetchMB, 1000*100*(2*FetchTopicBytes+lookUpTopicBytes)/1e6)
 	q.Keepers = 2
 	kept := Make(q)
-	near(t, "commands with keepers", kept.RestCommands, 1000*(1/0.3+4+1)+1/0.3*303+8*5+12)
+	near(t, "commands with keepers", kept.RestCommands, 1000*(1/0.3+2+1)+1/0.3*303+8*5+12)
+	near(t, "commands of a pod", kept.PodRestCommands, 1/0.3+2+1)
+	if share := kept.PodRestRedis * 1000 / kept.RestCPU; share < 0.9 || share > 1 {
+		t.Errorf("the sidecars take %.3f of it, and the keeper the rest", share)
+	}
+	q.HotBoards = 1
+	if reports := Make(q).RestCommands - kept.RestCommands; reports != 2000 {
+		t.Errorf("%v commands of reports", reports)
+	}
+	q.HotBoards = 0
 	near(t, "bytes of values", kept.RestRedisMB, 1000*(29+3100)/0.3/1e6)
 	if share := kept.RestCPU / without.RestCPU; share > 0.2 {
 		t.Errorf("keepers leave %.2f of Redis's work at rest", share)
@@ -97,7 +106,7 @@ func TestAtRest(t *testing.T) {
 		t.Errorf("%d pods, %d sidecars, want 1000 and 50", node.Pods, node.Sidecars)
 	}
 	near(t, "reads of a node", node.PodReads, 20*kept.PodReads)
-	near(t, "fetches of nodes", node.KafkaFetchMB, 52*2*100*fetchTopicBytes/1e6)
+	near(t, "fetches of nodes", node.KafkaFetchMB, 52*100*(2*FetchTopicBytes+lookUpTopicBytes)/1e6)
 	q.Topics = 1
 	near(t, "fetches of one topic", Make(q).KafkaFetchMB, node.KafkaFetchMB/100)
 	q.Updates = 100
@@ -112,7 +121,7 @@ func TestSnapshots(t *testing.T) {
 	q.SnapshotEvery = 30 * time.Second
 	a := Make(q)
 	near(t, "log", a.LogUpdates, 500*30)
-	near(t, "open", a.OpenSeconds, openSeconds+15_000.0/replayPerSecond)
+	near(t, "open", a.OpenSeconds, openSeconds+15_000.0/ReplayPerSecond)
 	near(t, "snapshots", a.SnapshotMiB, 267_000*(snapshotBytes+10)/1048576.0)
 	near(t, "saved", a.SnapshotsMB, 267_000*(snapshotBytes+10)/1e6/30)
 }
@@ -129,7 +138,7 @@ func TestRolling(t *testing.T) {
 	near(t, "primed after", a.PrimeSeconds, 10)
 	near(t, "changes", a.RollingChanges, 533.3)
 	near(t, "redis", a.RedisAfter-without.RedisAfter, 533.3)
-	near(t, "redis cores", a.RedisAfterCPU-without.RedisAfterCPU, 533.3*commandRedisSeconds)
+	near(t, "redis cores", a.RedisAfterCPU-without.RedisAfterCPU, 533.3*CommandRedisSeconds)
 	near(t, "writers", a.WriterCPU-without.WriterCPU, 533.3*commandWriterSeconds)
 	near(t, "of a pod", a.PodCPU, without.PodCPU)
 	q.PrimePeriod = 5 * time.Second
@@ -236,7 +245,7 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"updatingPerSecond", updatingPerSecond, `\| rankcache top50 updates 50k/s \| tcp \| ([\d,]+) \|`, 1},
 		{"redisPerSecond", redisPerSecond, `\| redis zrevrange50 \| tcp \| ([\d,]+) \|`, 1},
 		{"redisSeconds", redisSeconds, `\| redis zrevrange50 \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
-		{"replayPerSecond", replayPerSecond, `(?m)^\| the log, one partition \| ([\d,]+) \|`, 1},
+		{"replayPerSecond", ReplayPerSecond, `(?m)^\| the log, one partition \| ([\d,]+) \|`, 1},
 		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
 		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| ([\d.]+) µs`, 1e-6},
 		{"streamBytes", streamBytes, `\| heap and stacks of a stream over HTTP/1.1[^|]*\| \| ([\d,]+) B \|`, 1},
@@ -245,15 +254,21 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"busyTripSeconds", busyTripSeconds, `\| a round trip[^|]*\| ([\d.]+) µs`, 1e-6},
 		{"tripSeconds", tripSeconds, `\| those 1 ms apart \| ([\d.]+) µs`, 1e-6},
 		{"rareTripSeconds", rareTripSeconds, `\| those 10 ms apart \| ([\d.]+) µs`, 1e-6},
-		{"stateSeconds", stateSeconds, `\| the state of a board \| ([\d.]+) µs`, 1e-6},
-		{"rowSeconds", rowSeconds, `\| a row of the walk \| ([\d.]+) µs`, 1e-6},
-		{"valueSeconds", valueSeconds, `\| the keeper's value of 100 boards \| ([\d.]+) µs`, 1e-6},
-		{"reportSeconds", reportSeconds, `\| a report of reads \| ([\d.]+) µs`, 1e-6},
-		{"readReportSeconds", readReportSeconds, `\| the keeper reads a report \| ([\d.]+) µs`, 1e-6},
-		{"fetchTopicBytes", fetchTopicBytes, `a fetch and its answer take (\d+) B of each topic`, 1},
+		{"stateSeconds", StateSeconds, `\| the state of a board \| ([\d.]+) µs`, 1e-6},
+		{"rowSeconds", RowSeconds, `\| a row of the walk \| ([\d.]+) µs`, 1e-6},
+		{"scanSeconds", ScanSeconds, `\| a row of a load \| ([\d.]+) µs`, 1e-6},
+		{"restCores", restCores, `a sidecar at rest takes ([\d.]+) % of a core`, 1e-2},
+		{"restTopicCores", restTopicCores, `of a core and ([\d.]+) % for each topic`, 1e-2},
+		{"restMiB", restMiB, `and ([\d.]+) MiB of private memory`, 1},
+		{"restTopicMiB", restTopicMiB, `of private memory, ([\d.]+) for each topic`, 1},
+		{"valueSeconds", ValueSeconds, `\| the keeper's value of 100 boards \| ([\d.]+) µs`, 1e-6},
+		{"reportSeconds", ReportSeconds, `\| a report of reads \| ([\d.]+) µs`, 1e-6},
+		{"readReportSeconds", ReadReportSeconds, `\| the keeper reads a report \| ([\d.]+) µs`, 1e-6},
+		{"fetchTopicBytes", FetchTopicBytes, `a fetch and its answer take (\d+) B of each topic`, 1},
+		{"lookUpTopicBytes", lookUpTopicBytes, `looks up its topics, (\d+) B of each`, 1},
 		{"fetchesAnUpdate", fetchesAnUpdate, `that is ([\d.]+) fetches for an update`, 1},
 		{"fetchesPerSecond", fetchesPerSecond, `(?m)^\| 500 \| (\d+) \|`, 1},
-		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
+		{"commandRedisSeconds", CommandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
 	} {
 		found := regexp.MustCompile(f.pattern).FindAllSubmatch(doc, -1)

@@ -10,8 +10,8 @@ type rest struct {
 }
 
 const (
-	stretchRows  = 256  // of one request of the walk
-	shortestWalk = 0.05 // seconds between two requests
+	StretchRows  = 256  // of one request of the walk
+	ShortestWalk = 0.05 // seconds between two requests
 	// boardsAnInterval is for how many boards a keeper's interval is what it is set to.
 	boardsAnInterval = 1000
 	// selfCheck is how often a sidecar reads each board itself though a keeper does, in seconds.
@@ -22,9 +22,9 @@ const (
 func (q Question) walk() (requests, rows float64) {
 	seconds, stretches, members := 0.0, 0.0, 0.0
 	for _, n := range q.Members {
-		of := max(math.Ceil(float64(n)/stretchRows), 1)
+		of := max(math.Ceil(float64(n)/StretchRows), 1)
 		stretches, members = stretches+of, members+float64(n)
-		seconds += max(of*shortestWalk, float64(n)/float64(q.AuditRows))
+		seconds += max(of*ShortestWalk, float64(n)/float64(q.AuditRows))
 	}
 	if seconds == 0 || q.AuditRows == 0 {
 		return 0, 0
@@ -36,7 +36,7 @@ func (q Question) walk() (requests, rows float64) {
 func (q Question) looks(n float64) rest {
 	requests, rows := q.walk()
 	boards := float64(len(q.Members))
-	return rest{trips: n + requests, commands: n*boards*3 + requests*5, cpu: n*boards*stateSeconds + rows*rowSeconds}
+	return rest{trips: n + requests, commands: n*boards*3 + requests*5, cpu: n*boards*StateSeconds + rows*RowSeconds}
 }
 
 // interval is how often a keeper publishes, in seconds.
@@ -53,9 +53,16 @@ func (q Question) sidecar() rest {
 	}
 	boards := float64(len(q.Members))
 	value := 29 + 31*boards
-	return rest{trips: 1/q.interval() + 2, commands: 1/q.interval() + 4 + 3*boards/selfCheck, // 4: a report is two
-		cpu: boards/100*valueSeconds/q.interval() + reportSeconds + boards/selfCheck*stateSeconds, bytes: value / q.interval()}
+	r := rest{trips: 1/q.interval() + 2, commands: 1/q.interval() + 2 + 3*boards/selfCheck,
+		cpu: boards/100*ValueSeconds/q.interval() + boards/selfCheck*StateSeconds, bytes: value / q.interval()}
+	if q.reports() {
+		r.commands, r.cpu = r.commands+2, r.cpu+ReportSeconds // in the round trip of the verdict
+	}
+	return r
 }
+
+// reports returns whether sidecars are asked for boards that they have no whole copy of, which they report to the keeper.
+func (q Question) reports() bool { return q.HotBoards > 0 || q.Requests*q.Small > 0 }
 
 // keeper is the keeper that works; the others only try for its lease.
 func (q Question) keeper(sidecars float64) rest {
@@ -65,7 +72,9 @@ func (q Question) keeper(sidecars float64) rest {
 	r := q.looks(1 / q.interval())
 	r.trips += 1/q.interval() + 8 // publish; lease, rooms, ping, reports, verdict
 	r.commands += 3/q.interval() + 12
-	r.cpu += sidecars * readReportSeconds
+	if q.reports() {
+		r.cpu += sidecars * ReadReportSeconds
+	}
 	return r
 }
 
@@ -76,6 +85,7 @@ func (a *Answer) atRest(q Question) {
 	a.RestTrips, a.RestCommands = sidecars*one.trips+keeper.trips, sidecars*one.commands+keeper.commands
 	a.RestRedisMB = (sidecars*one.bytes + keeper.bytes) / 1e6
 	a.RestCPU = sidecars*one.cpu + keeper.cpu
+	a.PodRestCommands, a.PodRestRedis = one.commands, one.cpu
 	topics := float64(q.Topics)
 	if q.Topics == 0 {
 		topics = float64(len(q.Members))
@@ -83,13 +93,25 @@ func (a *Answer) atRest(q Question) {
 	if topics > 0 {
 		a.Fetches = max(1/fetchWait, min(q.Updates*fetchesAnUpdate, fetchesPerSecond))
 	}
-	a.KafkaFetchMB = (sidecars + float64(q.Keepers)) * a.Fetches * topics * fetchTopicBytes / 1e6
+	a.PodFetchKB = topics * (a.Fetches*FetchTopicBytes + lookUpTopicBytes) / 1e3 // looked up once a second
+	a.PodRestCPU, a.PodRestMiB = restCores+topics*restTopicCores, restMiB+topics*restTopicMiB+2*a.PodHeapMiB
+	a.KafkaFetchMB = (sidecars + float64(q.Keepers)) * a.PodFetchKB / 1e3
 }
 
-// wakeSeconds returns what Redis takes for a round trip beside its command, where there are so many a second: it sleeps between those
+// wakes adds what Redis takes to wake up for the round trips at rest, where that many come in a second.
+func (a *Answer) wakes(q Question, perSecond float64) {
+	a.RestCPU += a.RestTrips * WakeSeconds(perSecond)
+	a.PodRestRedis += q.sidecar().trips * WakeSeconds(perSecond)
+}
+
+// WakeSeconds returns what Redis takes for a round trip beside its command, where there are so many a second: it sleeps between those
 // that are far apart.
-func wakeSeconds(perSecond float64) float64 {
-	return min(max(tripSeconds*math.Pow(1000/max(perSecond, 1), 0.3), busyTripSeconds), rareTripSeconds)
+func WakeSeconds(perSecond float64) float64 {
+	apart, power := 1000/max(perSecond, 1), 0.3 // ms
+	if apart > 1 {
+		power = 0.5
+	}
+	return min(max(tripSeconds*math.Pow(apart, power), busyTripSeconds), rareTripSeconds)
 }
 
 // starts sets what a sidecar that starts reads.
@@ -104,7 +126,7 @@ func (a *Answer) starts(q Question, members float64, updateBytes float64) {
 			a.SnapshotsMB /= 10 // boards that do not change are saved once in five minutes
 		}
 	}
-	a.OpenSeconds = openSeconds + a.LogUpdates/replayPerSecond
+	a.OpenSeconds = openSeconds + a.LogUpdates/ReplayPerSecond
 	a.LogMiB = a.LogUpdates * updateBytes / mib
 	a.RolloutMB = a.LogUpdates * updateBytes * sidecars / 1e6
 }

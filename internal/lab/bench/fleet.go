@@ -43,6 +43,11 @@ type fleetReport struct {
 	Kept    fleetFigures `json:"pod_with_keeper"`
 	Keeper  fleetFigures `json:"keeper"`
 	Ratios  fleetFigures `json:"ratios"`
+	// Of a pod, by rankcache plan, and that divided by what was measured.
+	PlanNone   fleetFigures `json:"plan_without_keeper"`
+	PlanKept   fleetFigures `json:"plan_with_keeper"`
+	PlanToNone fleetFigures `json:"plan_to_pod_without_keeper"`
+	PlanToKept fleetFigures `json:"plan_to_pod_with_keeper"`
 }
 
 func newBenchFleetCommand() *cobra.Command {
@@ -55,7 +60,8 @@ and measure what a pod takes of Redis and Kafka, and of itself. What Redis and K
 when nobody asks, and what the keeper takes of them when it is alone, is taken off. Kafka's bytes are what
 the broker reads and writes, of an own broker, or of kfake where there is none. A run in which
 the keeper publishes much less than 3.3 times a second tells nothing: the machine was too
-busy. Needs Linux, and a redis-server in PATH.`,
+busy. Beside it is what rankcache plan expects of such a pod, and its ratio to what was measured.
+Needs Linux, and a redis-server in PATH.`,
 		Example: "  rankcache-lab bench fleet --pods 20 -o json\n  rankcache-lab bench fleet --pods 3 --rounds 1 --window 10s",
 		Args:    cli.NoArgs,
 	}
@@ -145,6 +151,7 @@ func (b *fleetBench) measure(ctx context.Context, r *fleetReport) error {
 		ratios = append(ratios, round.Kept.ratios(round.None))
 	}
 	r.Idle, r.None, r.Kept, r.Keeper, r.Ratios = medianFigures(idle), medianFigures(none), medianFigures(kept), medianFigures(keeper), medianFigures(ratios)
+	b.comparePlan(r)
 	text, err := os.ReadFile("/proc/loadavg")
 	r.Load = string(text[:min(14, len(text))])
 	return err
@@ -250,9 +257,11 @@ func (p *fleetProcesses) await(ctx context.Context, series string, atLeast float
 }
 
 func (r *fleetReport) print(to io.Writer) error {
-	fmt.Fprintf(to, "%d pods, %d boards of %d members; broker: %s; load %s\n%-16s %12s %12s %12s %12s %8s\n", r.Pods, r.Boards, r.Members, r.Kafka, r.Load, "", "idle", "pod", "with keeper", "keeper", "ratio")
+	fmt.Fprintf(to, "%d pods, %d boards of %d members; broker: %s; load %s\n", r.Pods, r.Boards, r.Members, r.Kafka, r.Load)
+	fmt.Fprintf(to, "%-16s %12s %12s %12s %12s %8s %12s %12s %12s %12s\n", "", "idle", "pod", "with keeper", "keeper", "ratio", "plan: pod", "to measured", "with keeper", "to measured")
 	for _, key := range fleetKeys {
-		if _, err := fmt.Fprintf(to, "%-16s %12.3f %12.3f %12.3f %12.3f %8.3f\n", key, r.Idle[key], r.None[key], r.Kept[key], r.Keeper[key], r.Ratios[key]); err != nil {
+		if _, err := fmt.Fprintf(to, "%-16s %12.3f %12.3f %12.3f %12.3f %8.3f %12.3f %12.3f %12.3f %12.3f\n", key, r.Idle[key], r.None[key], r.Kept[key], r.Keeper[key], r.Ratios[key],
+			r.PlanNone[key], r.PlanToNone[key], r.PlanKept[key], r.PlanToKept[key]); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
+	"time"
 
 	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
@@ -49,6 +50,14 @@ func TestFleetFigures(t *testing.T) {
 	for key, want := range map[string]float64{redisCPU: 1, processCPU: 3, published: 0} {
 		if math.Abs(got[key]-want) > 1e-9 {
 			t.Errorf("%s is %v, want %v", key, got[key], want)
+		}
+	}
+	b := &fleetBench{replayBench: replayBench{members: 2000}, pods: 20, boards: 100, statesEvery: 300 * time.Millisecond}
+	r := fleetReport{None: b.planned(0), Kept: b.planned(1)}
+	b.comparePlan(&r)
+	for _, key := range fleetKeys {
+		if r.PlanToNone[key] != 1 || r.PlanToKept[key] != 1 || r.PlanKept[key] > r.PlanNone[key] {
+			t.Errorf("%s: plan expects %v, %v with a keeper", key, r.PlanNone[key], r.PlanKept[key])
 		}
 	}
 	if r := got.ratios(fleetFigures{redisCPU: 4})[redisCPU]; r != 0.25 {
