@@ -68,7 +68,7 @@ a failover of Redis, and pods that start together. When sidecars ask Redis is de
 product's own code, and each request takes what docs/speed/FLEET.md has measured, one after the other. Shown are
 the CPU of Redis before, at its peak in a second and after, the longest wait, requests that ran
 into the timeout of 200 ms, and after how long all boards are open. The same seed gives the same
-figures. It calls no server.`,
+figures. It calls no server, and takes half a minute for 1,000 sidecars.`,
 		Example: "  rankcache-lab simulate\n  rankcache-lab simulate --pods 5000 -o json",
 		Args:    cli.NoArgs,
 	}
