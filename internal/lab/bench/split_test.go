@@ -28,6 +28,9 @@ func TestBenchSplit(t *testing.T) {
 			t.Errorf("figure %d is %+v", i, f)
 		}
 	}
+	if w := r.Writes; w.Masters != 3 || w.One <= 0 || w.Split <= 0 || w.Busiest <= 0 || w.Capacity <= 0 || w.CapacityEven <= 0 {
+		t.Errorf("writes: %+v", w)
+	}
 	if r.Members != 3000 || r.Shards != 4 || r.Union <= 0 {
 		t.Errorf("%+v", r)
 	}
