@@ -193,8 +193,7 @@ func (s slowScan) Scan(ctx context.Context, _ rankcache.BoardID, _ func([]rankca
 	return before, last, context.DeadlineExceeded
 }
 
-// TestPauseAfterLoad: the next load begins nine times later than the last one took, so that a fleet that loads at once leaves Redis
-// time.
+// TestPauseAfterLoad: after a load that took long the next one waits, so that a fleet that loads at once leaves Redis time; after another it does not.
 func TestPauseAfterLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun []time.Time
@@ -204,12 +203,15 @@ func TestPauseAfterLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d := begun[1].Sub(begun[0]); d != 10*200*time.Millisecond {
+		if d := begun[1].Sub(begun[0]); d != 200*time.Millisecond+9*190*time.Millisecond {
 			t.Errorf("the second load began %v after the first", d)
 		}
 		synctest.Wait()
 	})
-	if d := LoadPause(time.Minute); d != 5*time.Second {
+	if d := LoadPause(time.Minute, 1000); d != 5*time.Second {
 		t.Errorf("a pause of %v after a long load", d)
+	}
+	if d := LoadPause(300*time.Millisecond, 211_000); d != 0 {
+		t.Errorf("a pause of %v, though Redis was idle", d)
 	}
 }

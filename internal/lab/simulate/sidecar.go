@@ -144,7 +144,7 @@ func (s *sidecar) load() {
 		} else {
 			s.later(b, 0, s.queue)
 		}
-		s.clock.after(replay.LoadPause(s.clock.now.Sub(begun)), func() {
+		s.clock.after(replay.LoadPause(s.clock.now.Sub(begun), s.q.Members[0]-max(rows, 0)), func() {
 			if s.loads = s.loads[1:]; len(s.loads) > 0 {
 				s.load()
 			}
