@@ -153,9 +153,7 @@ func (h *Hub) join(key Key) (*publisher, error) {
 	if p == nil {
 		p = newPublisher(h, key)
 		h.publishers[key] = p
-		for _, b := range p.boards {
-			h.byBoard[b] = append(h.byBoard[b], p)
-		}
+		h.addLocked(p)
 		h.running.Go(func() { p.run(h.life) })
 	}
 	h.streams++
@@ -198,8 +196,31 @@ func (h *Hub) remove(p *publisher) {
 	h.removeLocked(p)
 }
 
+// follow has the publisher follow the boards that its page is made of by now: its class may have been set, or removed, since.
+func (h *Hub) follow(p *publisher) {
+	boards := h.reader.Tiers().Parts(p.key.Board)
+	if slices.Equal(boards, p.boards) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgetLocked(p)
+	p.boards = boards
+	h.addLocked(p)
+}
+
 func (h *Hub) removeLocked(p *publisher) {
 	delete(h.publishers, p.key)
+	h.forgetLocked(p)
+}
+
+func (h *Hub) addLocked(p *publisher) {
+	for _, b := range p.boards {
+		h.byBoard[b] = append(h.byBoard[b], p)
+	}
+}
+
+func (h *Hub) forgetLocked(p *publisher) {
 	for _, b := range p.boards {
 		others := slices.DeleteFunc(h.byBoard[b], func(other *publisher) bool { return other == p })
 		if h.byBoard[b] = others; len(others) == 0 {

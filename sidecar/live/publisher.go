@@ -155,6 +155,7 @@ func (p *publisher) poll(ctx context.Context) {
 	switch {
 	case p.hub.hasSubscribers(p):
 		p.idleSince = time.Time{}
+		p.hub.follow(p)
 		for _, b := range p.boards {
 			p.hub.reader.Count(b)
 		}

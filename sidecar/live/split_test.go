@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/fixture"
+	"rankcache/rooms"
 	"rankcache/sidecar"
 )
 
@@ -24,6 +26,7 @@ type splitStreams struct {
 	*fixture.Split
 	t       *testing.T
 	open    sync.Map // shards that are in memory
+	tiers   atomic.Pointer[rooms.Tiers]
 	hub     *Hub
 	streams []*Subscriber
 	pages   []map[string]any // of the streams
@@ -49,8 +52,8 @@ func newSplitStreams(t *testing.T, cfg Config) *splitStreams {
 	for id, b := range s.Shards {
 		s.open.Store(id, b)
 	}
-	tiers := fixture.Tiers("classes: [{name: gift, board: \"gift:{zone}\", period: none, shards: 8}]\nboards: [{match: \"gift:7\", mode: super-hot}]\n")
-	reader, err := sidecar.NewReader(sidecar.Config{Tiers: tiers, Boards: s, Origin: s.Split}, nil)
+	s.tiers.CompareAndSwap(nil, fixture.Tiers("classes: [{name: gift, board: \"gift:{zone}\", period: none, shards: 8}]\nboards: [{match: \"gift:7\", mode: super-hot}]\n")())
+	reader, err := sidecar.NewReader(sidecar.Config{Tiers: s.tiers.Load, Boards: s, Origin: s.Split}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,5 +171,34 @@ func TestSplitOfRedisIsPolled(t *testing.T) {
 	s.Away.Store(false)
 	s.wait("redis")
 	s.open.Store(rankcache.BoardID("gift:7.s3"), s.Shards["gift:7.s3"])
+	s.wait("local")
+}
+
+// TestClassIsSplitLater: a page that is watched when the class of its board is set, and when it is removed again, is pushed by the
+// changes of what it is then made of.
+func TestClassIsSplitLater(t *testing.T) {
+	s := newSplitStreams(t, Config{Interval: time.Millisecond, Poll: 20 * time.Millisecond, Heartbeat: time.Hour})
+	s.wait("local")
+	split, one := s.tiers.Load(), fixture.Tiers("boards: [{match: \"gift:7\", mode: super-hot}]\n")()
+	s.open.Store(s.ID, s.Whole)
+	follows := func(id rankcache.BoardID) func() error {
+		return func() error {
+			s.hub.mu.RLock()
+			defer s.hub.mu.RUnlock()
+			if len(s.hub.byBoard[id]) != 1 {
+				return fmt.Errorf("changes of %s are changes of %d publishers", id, len(s.hub.byBoard[id]))
+			}
+			if n := len(s.hub.byBoard); n != len(s.hub.reader.Tiers().Parts(s.ID)) {
+				return fmt.Errorf("%d boards are followed", n)
+			}
+			return nil
+		}
+	}
+	for range 2 {
+		s.tiers.Store(one)
+		testkit.Eventually(t, 10*time.Second, follows(s.ID))
+		s.tiers.Store(split)
+		testkit.Eventually(t, 10*time.Second, follows("gift:7.s3"))
+	}
 	s.wait("local")
 }
