@@ -118,9 +118,9 @@ func (v *Snapshot) Score(member string) (row Row, has, known bool, err error) {
 	return Row{member, score.Float64, raw.Float64, data.String}, has, raw.Valid || !has, err
 }
 
-// beforeTrim selects what a member s of rank_score had in its last change l before it was trimmed.
+// beforeTrim selects what a member s of rank_score had in its last change l before it was trimmed; nothing of a hidden one.
 func beforeTrim(column string) string {
-	return "(SELECT " + column + " FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1)"
+	return "(SELECT CASE WHEN l.veil LIKE '% %' THEN NULL ELSE " + column + " END FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1)"
 }
 
 func (v *Snapshot) of(selected string) *query {
