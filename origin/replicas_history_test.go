@@ -147,7 +147,7 @@ func TestHistoriesOfReplica(t *testing.T) {
 	t.Parallel()
 	steps, seed := 40, uint64(time.Now().UnixNano())
 	if testkit.Full() {
-		steps = 1000
+		steps = 300
 	}
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
