@@ -62,7 +62,7 @@ docs: build ## generate CONFIG.md, METRICS.md, RESP.md, COMMANDS.md, commands/ a
 faults: ## inject every fault and compare each answer, some ten minutes; writes the table in docs/reliability/FAULTS.md
 	scripts/setup.sh
 	RANKCACHE_FULL=1 RANKCACHE_REQUIRE_REAL=1 RANKCACHE_ROLLING=20x6s RANKCACHE_FAULTS_TABLE=$(CURDIR)/docs/reliability/FAULTS.md \
-		go test -count=1 -timeout 40m -parallel 4 -run '^(TestFaults|TestSecondRegion|TestDurable|TestRolling|TestRollingSwitch)$$' ./internal/lab/faults
+		go test -count=1 -timeout 40m -parallel 4 -run '^(TestFaults|TestHiddenAndData|TestSecondRegion|TestDurable|TestRolling|TestRollingSwitch)$$' ./internal/lab/faults
 
 soak: ## read and write for RANKCACHE_SOAK (default 10m) while faults happen at random
 	scripts/setup.sh

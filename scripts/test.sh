@@ -35,7 +35,7 @@ go build -o .cache/withservers ./internal/testkit/cmd/withservers
 unraced='TestModel|TestModelRegion|TestHitRatio|TestMemoryStaysWithinBudget'
 [ -z "$full" ] || unraced+='|TestTiesEqualOracle|TestRebuildInFullSize|TestLostBoardInFullSize|TestEveryPlantedDifferenceIsFound'
 # In full size these take all of the machine, so that nothing runs beside them.
-alone='TestFaults|TestSecondRegion|TestDurable|TestRolling|TestRollingSwitch|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled'
+alone='TestFaults|TestHiddenAndData|TestSecondRegion|TestDurable|TestRolling|TestRollingSwitch|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled'
 [ -n "$full" ] || alone=''
 # What has to do with measuring and with the servers of tests is tested in full size alone.
 readonly tools='/internal/(lab/(bench|load|measure|servers)|testkit)(/|$)'

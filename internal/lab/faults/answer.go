@@ -51,6 +51,7 @@ type Reply struct {
 	Rank   int     `json:"rank"` // of the requested member
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
+	Data   string  `json:"data"`
 	Me     *Row    `json:"me"`
 	MeErr  string  `json:"me_error"`
 }
@@ -60,7 +61,8 @@ type Row struct {
 	Rank   int     `json:"rank"`
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
-	Seq    uint64  `json:"seq"` // of me alone
+	Data   string  `json:"data"` // "" if it has none
+	Seq    uint64  `json:"seq"`  // of me alone
 	// Profile is the joined profile's JSON, "" or "null" for none.
 	Profile rawJSON `json:"profile"`
 }

@@ -100,7 +100,7 @@ func (w *env) wantSum(b Board, members []Row) {
 	w.Helper()
 	var sum uint64
 	for _, m := range members {
-		sum += wire.Hash(m.Member, m.Score)
+		sum += wire.Hash(rankcache.JoinData(m.Member, m.Data), m.Score)
 	}
 	sum &= wire.SumMask
 	c := w.client()

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -17,10 +18,10 @@ type history struct {
 	early   map[uint64]wire.Update // known, but not yet joined to changes
 	last    map[string]Place       // every member at the end of changes
 
-	at     uint64 // the seq that rows and scores are of
+	at     uint64 // the seq that rows and places are of
 	rows   []rankcache.Entry
-	scores map[string]float64
-	sum    uint64 // of all members
+	places map[string]Place // of the members in rows
+	sum    uint64           // of all members
 }
 
 // change is one member before and after an order.
@@ -30,20 +31,60 @@ type change struct {
 	amended       []change // what was changed by hand before the next order
 }
 
-// Place is a member's score, or that it is not on the board.
+// Place is what a member has: a score, or none, and the data beside it; a hidden one has them unseen.
 type Place struct {
-	score float64
-	on    bool
+	score  float64
+	on     bool
+	data   string
+	hidden bool
+	serial uint64 // of the hide or restore that stands
+}
+
+// seen reports whether the member is on the board.
+func (p Place) seen() bool { return p.on && !p.hidden }
+
+// after returns the place after an order, as the commands add up, which is what the answer must tell.
+func (p Place) after(u wire.Update) (Place, error) {
+	next := p
+	switch _, serial, moves := wire.ParseHide(u.Op.String(), u.OrderID, u.Member); {
+	case moves && serial > p.serial:
+		next.hidden, next.serial = u.Op == wire.OpHide, serial
+	case moves: // a later one stands
+	case u.Op.Removes():
+		next.score, next.on, next.data = 0, false, ""
+	case u.Op == wire.OpBest && p.on && u.Delta <= p.score: // not better
+	default:
+		next.take(u)
+	}
+	if next.on != u.Scored() || next.on && next.score != u.Score || next.hidden != u.Veil.Hidden || next.data != u.Data {
+		return next, fmt.Errorf("after %+v %+v tells not %+v", p, u, next)
+	}
+	return next, nil
+}
+
+// take gives the member the score of an order, and the data that its command had ([wire.Update.Given]).
+func (p *Place) take(u wire.Update) {
+	switch u.Op {
+	case wire.OpIncr:
+		p.score += u.Delta
+	case wire.OpBest:
+		p.score = u.Delta
+	default:
+		p.score = u.Score
+	}
+	if p.on = true; u.Given != "" {
+		p.data = u.Given[1:]
+	}
 }
 
 // removes reports whether the member is not on the board after the change.
 func (c *change) removes(member string) bool {
-	gone := func(c change) bool { return c.member == member && !c.after.on }
+	gone := func(c change) bool { return c.member == member && !c.after.seen() }
 	return gone(*c) || slices.ContainsFunc(c.amended, gone)
 }
 
 func newHistory() *history {
-	return &history{early: map[uint64]wire.Update{}, last: map[string]Place{}, scores: map[string]float64{}}
+	return &history{early: map[uint64]wire.Update{}, last: map[string]Place{}, places: map[string]Place{}}
 }
 
 // known returns the seq up to which everything is known.
@@ -51,11 +92,11 @@ func (h *history) known() uint64 { return uint64(len(h.changes)) }
 
 // add notes an order that Redis has applied, in any sequence. Added twice, it must
 // be the same.
-func (h *history) add(u wire.Update) error {
+func (h *history) add(u wire.Update) (bad error) {
 	if u.Seq <= h.known() {
-		c, p := h.changes[u.Seq-1], placeAfter(u)
-		if c.member != u.Member || c.after != p {
-			return fmt.Errorf("seq %d was %q %+v and is now %q %+v", u.Seq, c.member, c.after, u.Member, p)
+		c := h.changes[u.Seq-1]
+		if p, err := c.before.after(u); c.member != u.Member || c.after != p || err != nil {
+			return fmt.Errorf("seq %d was %q %+v and is now %q %+v (%w)", u.Seq, c.member, c.after, u.Member, p, err)
 		}
 		return nil
 	}
@@ -63,19 +104,14 @@ func (h *history) add(u wire.Update) error {
 	for {
 		next, ok := h.early[h.known()+1]
 		if !ok {
-			return nil
+			return bad
 		}
 		delete(h.early, next.Seq)
-		c := change{member: next.Member, before: h.last[next.Member], after: placeAfter(next)}
-		h.changes, h.last[next.Member] = append(h.changes, c), c.after
+		before := h.last[next.Member]
+		after, err := before.after(next)
+		bad = errors.Join(bad, err)
+		h.changes, h.last[next.Member] = append(h.changes, change{member: next.Member, before: before, after: after}), after
 	}
-}
-
-func placeAfter(u wire.Update) Place {
-	if u.Op.Removes() {
-		return Place{}
-	}
-	return Place{u.Score, true}
 }
 
 // until returns a history of its own that ends at seq.
@@ -104,14 +140,14 @@ func (h *history) amend(members map[string]Place) {
 // all returns the members of the board at the end.
 func (h *history) all() (members []string) {
 	for m, p := range h.last {
-		if p.on {
+		if p.seen() {
 			members = append(members, m)
 		}
 	}
 	return members
 }
 
-// walk makes rows and scores those of seq, which must be known.
+// walk makes rows and places those of seq, which must be known.
 func (h *history) walk(seq uint64) {
 	for ; h.at < seq; h.at++ {
 		c := h.changes[h.at]
@@ -130,17 +166,17 @@ func (h *history) walk(seq uint64) {
 }
 
 func (h *history) move(member string, from, to Place) {
-	if from.on {
+	if from.seen() {
 		i := h.find(rankcache.Entry{Member: member, Score: from.score})
 		h.rows = slices.Delete(h.rows, i, i+1)
-		delete(h.scores, member)
-		h.sum = (h.sum - wire.Hash(member, from.score)) & wire.SumMask
+		delete(h.places, member)
+		h.sum = (h.sum - wire.Hash(rankcache.JoinData(member, from.data), from.score)) & wire.SumMask
 	}
-	if to.on {
+	if to.seen() {
 		e := rankcache.Entry{Member: member, Score: to.score}
 		h.rows = slices.Insert(h.rows, h.find(e), e)
-		h.scores[member] = to.score
-		h.sum = (h.sum + wire.Hash(member, to.score)) & wire.SumMask
+		h.places[member] = to
+		h.sum = (h.sum + wire.Hash(rankcache.JoinData(member, to.data), to.score)) & wire.SumMask
 	}
 }
 
@@ -158,11 +194,11 @@ func before(a, b rankcache.Entry) bool {
 
 // rank returns the member's 1-based rank at the seq walked to, 0 for none.
 func (h *history) rank(member string) int {
-	score, on := h.scores[member]
+	p, on := h.places[member]
 	if !on {
 		return 0
 	}
-	return h.find(rankcache.Entry{Member: member, Score: score}) + 1
+	return h.find(rankcache.Entry{Member: member, Score: p.score}) + 1
 }
 
 // page returns the rows from start on, at most limit.

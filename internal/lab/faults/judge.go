@@ -184,7 +184,7 @@ func (j *judged) compare(h *history) string {
 	}
 	switch j.Kind {
 	case KindTop, KindMe: // whose standing has a seq of its own
-		return sameRows(j.Rows, j.Start, h.page(j.Question.Start, j.Limit))
+		return h.sameRows(j.Rows, j.Start, h.page(j.Question.Start, j.Limit))
 	case KindMember:
 		return j.compareMember(h)
 	}
@@ -205,14 +205,14 @@ func (j *judged) meAgainst(h *history) string {
 }
 
 func (j *judged) compareMember(h *history) string {
-	if why := samePlaces([]Row{{Rank: j.Rank, Member: j.Member, Score: j.Score}}, j.Members, h); why != "" {
+	if why := samePlaces([]Row{{Rank: j.Rank, Member: j.Member, Score: j.Score, Data: j.Data}}, j.Members, h); why != "" {
 		return why
 	}
 	from := max(j.Rank-1-j.Limit, 0)
-	return sameRows(j.Near, from, h.page(from, j.Rank+j.Limit-from))
+	return h.sameRows(j.Near, from, h.page(from, j.Rank+j.Limit-from))
 }
 
-func sameRows(got []Row, start int, want []rankcache.Entry) string {
+func (h *history) sameRows(got []Row, start int, want []rankcache.Entry) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d rows, want %d", len(got), len(want))
 	}
@@ -224,6 +224,9 @@ func sameRows(got []Row, start int, want []rankcache.Entry) string {
 		if g.Rank != start+i+1 || g.Member != w.Member || g.Score != w.Score {
 			return fmt.Sprintf("row %d is rank %d %s %v, want %s %v", start+i+1, g.Rank, g.Member, g.Score, w.Member, w.Score)
 		}
+		if data := h.places[w.Member].data; g.Data != data {
+			return fmt.Sprintf("row %d, %s, has data %q, want %q", start+i+1, g.Member, g.Data, data)
+		}
 	}
 	return ""
 }
@@ -233,8 +236,8 @@ func samePlaces(got []Row, members []string, h *history) string {
 		return fmt.Sprintf("%d members, want %d", len(got), len(members))
 	}
 	for i, m := range members {
-		if g, rank := got[i], h.rank(m); g.Member != m || g.Rank != rank || g.Score != h.scores[m] {
-			return fmt.Sprintf("member %s has rank %d and %v, want %d and %v (%s)", g.Member, g.Rank, g.Score, rank, h.scores[m], m)
+		if g, rank, p := got[i], h.rank(m), h.places[m]; g.Member != m || g.Rank != rank || g.Score != p.score || g.Data != p.data {
+			return fmt.Sprintf("member %s has rank %d, %v and data %q, want %d, %v and %q (%s)", g.Member, g.Rank, g.Score, g.Data, rank, p.score, p.data, m)
 		}
 	}
 	return ""

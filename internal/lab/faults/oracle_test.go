@@ -156,3 +156,60 @@ func TestOracleComparesChecksums(t *testing.T) {
 		wantVerdict(t, name, o, c.want)
 	}
 }
+
+// TestOracleKnowsHiddenMembers: a is hidden at 3, gets 4 unseen, and a restore that another command has overtaken leaves it
+// hidden until 6, when it is back with all that it has.
+func TestOracleKnowsHiddenMembers(t *testing.T) {
+	hidden := wire.Veil{Hidden: true}
+	updates := []wire.Update{
+		{Member: "a", Op: wire.OpSet, Score: 1, Given: "0x", Data: "x"}, {Member: "b", Op: wire.OpSet, Score: 2},
+		{Member: "a", Op: wire.OpHide, Score: 1, OrderID: wire.HideOrder(5, "a"), Veil: hidden, Data: "x"},
+		{Member: "a", Op: wire.OpIncr, Delta: 4, Score: 5, Veil: hidden, Data: "x"},
+		{Member: "a", Op: wire.OpRestore, Score: 5, OrderID: wire.HideOrder(4, "a"), Veil: hidden, Data: "x"},
+		{Member: "a", Op: wire.OpRestore, Score: 5, OrderID: wire.HideOrder(6, "a"), Data: "x"},
+	}
+	b, second, back := Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "b", Score: 2}, Row{Rank: 1, Member: "a", Score: 5, Data: "x"}
+	for name, c := range map[string]struct {
+		reply *Reply
+		want  string
+	}{
+		"seen":                    {top(2, 2, b, Row{Rank: 2, Member: "a", Score: 1, Data: "x"}), ""},
+		"hidden":                  {top(3, 1, b), ""},
+		"hidden, but on the page": {top(3, 2, b, Row{Rank: 2, Member: "a", Score: 1, Data: "x"}), "total"},
+		"counts for ranks":        {top(4, 1, second), "row 1"},
+		"overtaken":               {top(5, 1, b), ""},
+		"overtaken, but seen":     {top(5, 2, back, second), "total"},
+		"back":                    {top(6, 2, back, second), ""},
+		"back without its points": {top(6, 2, b, Row{Rank: 2, Member: "a", Score: 1, Data: "x"}), "row 1"},
+		"back with other data":    {top(6, 2, Row{Rank: 1, Member: "a", Score: 5, Data: "y"}, second), "data"},
+	} {
+		o := NewOracle()
+		for i, u := range updates {
+			u.Board, u.Seq = board, uint64(i+1)
+			if err := o.Applied(u, time.Now().Add(-time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.Tell(o.Ask(Question{Board: board, Kind: KindTop, Limit: 10}), c.reply)
+		wantVerdict(t, name, o, c.want)
+	}
+}
+
+// TestOracleAddsUp: what commands add up to is not taken from their answers.
+func TestOracleAddsUp(t *testing.T) {
+	for name, u := range map[string]wire.Update{
+		"points":      {Op: wire.OpIncr, Delta: 2, Score: 2, Data: "x"},
+		"data":        {Op: wire.OpIncr, Delta: 2, Score: 3},
+		"other data":  {Op: wire.OpSet, Score: 3, Given: "0y", Data: "x"},
+		"worse":       {Op: wire.OpBest, Delta: 0, Score: 0, Data: "x"},
+		"not hidden":  {Op: wire.OpHide, Score: 1, OrderID: wire.HideOrder(1, "a"), Data: "x"},
+		"hidden":      {Op: wire.OpIncr, Delta: 2, Score: 3, Veil: wire.Veil{Hidden: true}, Data: "x"},
+		"without any": {Op: wire.OpRestore, OrderID: wire.HideOrder(1, "a"), Veil: wire.Veil{Bare: true}, Data: "x"},
+	} {
+		h := newHistory()
+		first := wire.Update{Member: "a", Op: wire.OpSet, Score: 1, Given: "0x", Data: "x", Seq: 1}
+		if u.Member, u.Seq = "a", 2; h.add(first) != nil || h.add(u) == nil {
+			t.Errorf("%s: an answer was taken that does not follow", name)
+		}
+	}
+}

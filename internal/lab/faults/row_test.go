@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rankcache/wire"
 )
 
 // fault is one row of the suite.
@@ -132,9 +134,13 @@ func (w *env) sameAsRedis(b Board) error {
 	if err != nil {
 		return err
 	}
+	data, err := w.client().HGetAll(w.Context(), wire.DefaultNames().CompanionKey(b.ID, wire.Data)).Result()
+	if err != nil {
+		return err
+	}
 	want := make([]Row, len(rows))
 	for i, r := range rows {
-		want[i] = Row{Rank: i + 1, Member: r.Member.(string), Score: r.Score}
+		want[i] = Row{Rank: i + 1, Member: r.Member.(string), Score: r.Score, Data: data[r.Member.(string)]}
 	}
 	w.wantSource(b)
 	w.wantSum(b, want)

@@ -32,6 +32,9 @@ type Writes struct {
 	Oracle *Oracle
 	Base   func() string // URL of the writer's port at this moment
 	Prefix string        // of order ids, unique to this writer
+	Token  string        // that the writer wants, if any
+	// Vary changes commands that are drawn for a board, other than by Fill; n is another one for each.
+	Vary map[rankcache.BoardID]func(rng *rand.Rand, c *command, n int)
 
 	// Publish is called with every update that Redis has applied; it may be nil.
 	Publish func(wire.Update)
@@ -57,7 +60,9 @@ type command struct {
 	Op     string            `json:"op"`
 	Delta  *float64          `json:"delta,omitempty"`
 	Score  *float64          `json:"score,omitempty"`
+	Data   *string           `json:"data,omitempty"`
 	At     int64             `json:"at"`
+	serial uint64            // of hide and restore
 	wild   bool              // At is of [Writes.Clock], so that it may be refused
 }
 
@@ -81,7 +86,7 @@ func (l *Writes) Run(ctx, giveUp context.Context, seed uint64) {
 				l.busy.RLock()
 				defer l.busy.RUnlock()
 				if ctx.Err() == nil {
-					l.post(giveUp, client, l.draw(rng, pick(rng, l.Boards)))
+					l.post(giveUp, client, l.vary(rng, l.draw(rng, pick(rng, l.Boards))))
 				}
 			})
 		})
@@ -141,6 +146,18 @@ func (l *Writes) draw(rng *rand.Rand, b Board) *command {
 		c.Op = "delete"
 	}
 	c.Member = memberName(member)
+	return c
+}
+
+// vary changes the command if its board's are.
+func (l *Writes) vary(rng *rand.Rand, c *command) *command {
+	if vary := l.Vary[c.Board]; vary != nil {
+		l.mu.Lock()
+		l.next++
+		n := l.next
+		l.mu.Unlock()
+		vary(rng, c, n)
+	}
 	return c
 }
 
@@ -224,11 +241,16 @@ func (l *Writes) tryAt(client *http.Client, base string, c *command) (again bool
 
 // ask posts the command and returns the update that it has become, past the oracle.
 func (l *Writes) ask(client *http.Client, base string, c *command) (again bool, u wire.Update, err error) {
-	body, err := json.Marshal(c)
+	path, body := c.request()
+	req, err := http.NewRequest(http.MethodPost, base+path, bytes.NewReader(body))
 	if err != nil {
 		return false, u, err
 	}
-	resp, err := client.Post(base+"/v1/scores", "application/json", bytes.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	if l.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+l.Token)
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return true, u, nil // the writer is away
 	}
@@ -246,31 +268,54 @@ func (l *Writes) ask(client *http.Client, base string, c *command) (again bool, 
 	if err != nil || u.Board != c.Board || u.Member != c.Member || u.OrderID != c.Order {
 		return false, u, fmt.Errorf("the writer answered %s with %s (%v)", body, answer, err)
 	}
+	if c.Data != nil {
+		u.Given = "0" + *c.Data
+	}
 	return false, u, nil
+}
+
+// request returns the command's path and body.
+func (c *command) request() (path string, body []byte) {
+	path, ask := "/v1/scores", any(c)
+	if c.serial != 0 {
+		path, ask = "/v1/members:"+c.Op, map[string]any{"board": c.Board, "member": c.Member, "reason": "a row of faults", "serial": c.serial}
+	}
+	body, err := json.Marshal(ask)
+	if err != nil {
+		panic(err) // strings and finite numbers
+	}
+	return path, body
 }
 
 // readUpdate reads the writer's answer without its decoder.
 func readUpdate(answer []byte) (u wire.Update, err error) {
 	var w struct {
-		Board        rankcache.BoardID
-		Member       string
-		Op           string
-		Delta, Score float64
-		Run, Seq     uint64
-		Sum          string
-		Members      int
-		Order        string
-		At           int64
+		Board    rankcache.BoardID
+		Member   string
+		Op       string
+		Delta    float64
+		Score    *float64
+		Hidden   bool
+		Data     string
+		Run, Seq uint64
+		Sum      string
+		Members  int
+		Order    string
+		At       int64
 	}
 	if err := json.Unmarshal(answer, &w); err != nil {
 		return u, err
 	}
-	u = wire.Update{Board: w.Board, Member: w.Member, Delta: w.Delta, Score: w.Score, Run: w.Run, Seq: w.Seq, Members: w.Members, OrderID: w.Order, At: w.At}
+	u = wire.Update{Board: w.Board, Member: w.Member, Delta: w.Delta, Data: w.Data, Run: w.Run, Seq: w.Seq, Members: w.Members, OrderID: w.Order, At: w.At}
 	if u.HasSum = w.Sum != ""; u.HasSum {
 		if u.Sum, err = strconv.ParseUint(w.Sum, 16, 48); err != nil {
 			return u, err
 		}
 	}
-	u.Op, err = wire.ParseOp(w.Op)
+	if u.Veil.Hidden = w.Hidden; w.Score != nil {
+		u.Score = *w.Score
+	}
+	u.Op, err = wire.ParseUpdateOp(w.Op)
+	u.Veil.Bare = w.Score == nil && !u.Op.Removes()
 	return u, err
 }
