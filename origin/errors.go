@@ -14,8 +14,8 @@ import (
 )
 
 // unavailablePrefixes start the error replies of a Redis that is up but can't
-// serve at the moment; it counts as unavailable.
-var unavailablePrefixes = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY ", "max number of clients"}
+// serve at the moment; it counts as unavailable. While a slot moves, masters of a cluster may name each other for it.
+var unavailablePrefixes = []string{"LOADING", "MOVED", "ASK", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY ", "max number of clients"}
 
 // explain classifies an error of the client: the caller canceled, Redis refused
 // (its text is kept), or Redis was unreachable or late.

@@ -265,5 +265,7 @@ func TestHistoriesOfReplica(t *testing.T) {
 		return nil
 	})
 	alone := testutil.ToFloat64(reads.answers.WithLabelValues("replica", string(reasonAlone)))
+	cancel()
+	all.Wait()
 	t.Logf("%d events, answers by: %v, %v of the replica while the primary was away; changes: %d", steps, answered, alone, len(s.done))
 }

@@ -251,5 +251,7 @@ func TestHistoriesOfClusterReplicas(t *testing.T) {
 		}
 		must(t, <-moved)
 	}
+	cancel()
+	all.Wait()
 	t.Logf("answers by: %v; changes: %d; moved: %v, missing: %v", answered, len(s.done), m.onPrimary(reasonMoved), m.onPrimary(reasonMissing))
 }

@@ -255,6 +255,7 @@ func TestRedisFlushed(t *testing.T) {
 	s := e.start(ids(a, b), totalsEvery(often))
 	s.waitOpen(a.id)
 	s.waitOpen(b.id)
+	e.still = false // they may open again while the next changes are made
 	e.check(e.redis.FlushAll(t.Context()).Err())
 	a.seq, b.seq = 0, 0
 	a.produce(a.gifts(150, 40)...)
