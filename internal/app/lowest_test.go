@@ -61,7 +61,7 @@ func TestLapTimes(t *testing.T) {
 	for _, b := range w.boards {
 		w.race(b, 60)
 	}
-	s := d.serve(t, "--redis-timeout", "200ms", "--ledger-url", l.URL("http", ""), "--rpc", "127.0.0.1:0")
+	s := d.serve(t, "--redis-timeout", "500ms", "--ledger-url", l.URL("http", ""), "--rpc", "127.0.0.1:0")
 	s.WaitReady(time.Minute)
 	for i, right := range []func(answer) bool{fromLocal, fromHot, fromRedis} {
 		d.until(s, w.boards[i], "its source", right)
@@ -84,7 +84,7 @@ func TestLapTimes(t *testing.T) {
 		t.Errorf("ledger check prints %q", out.String())
 	}
 	for _, more := range []string{"--dry-run", "--wait=1m"} {
-		args := []string{"rebuild", "--board", string(w.boards[2]), "--database", url, "--redis", "redis://" + d.redis.Addr(), "--rooms", d.rooms, more}
+		args := []string{"rebuild", "--board", string(w.boards[2]), "--database", url, "--redis", "redis://" + d.redis.Addr(), "--rooms", d.rooms, "--redis-timeout", "5s", more}
 		out.Reset()
 		if err := cli.Run(t.Context(), NewCommand(), args, &out, io.Discard); err != nil {
 			t.Errorf("%v\n%s", err, out.String())
