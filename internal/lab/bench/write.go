@@ -170,8 +170,8 @@ func (b *writeBench) kinds() (kinds []writeKind, err error) {
 		return nil, cli.Usagef("--only: %w", err)
 	}
 	needed := make(map[string]bool)
-	for _, k := range writeKinds {
-		if only.MatchString(k.name) {
+	for _, k := range slices.Backward(writeKinds) { // a row comes behind the one that its ratios are to, which has such a one, too
+		if needed[k.name] || only.MatchString(k.name) {
 			needed[k.name], needed[k.of] = true, true
 		}
 	}

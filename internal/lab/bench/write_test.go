@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"rankcache/internal/cli"
@@ -28,6 +29,20 @@ func TestBenchWrite(t *testing.T) {
 	for _, row := range report.Rows {
 		if row.Name == "" || row.RedisCPU <= 0 || row.WriterCPU <= 0 || row.Commands <= 0 || row.Ratio <= 0 || row.OwnRatio <= 0 || row.Of == "" {
 			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// TestWriteKinds: with the rows that are wanted come those that ratios are to, and those that the ratios of these are to.
+func TestWriteKinds(t *testing.T) {
+	for only, want := range map[string][]string{"^data$": {"zincrby", "plain", "data"}, "feeds": {"topic", "feeds3"}} {
+		kinds, err := (&writeBench{only: only}).kinds()
+		var names []string
+		for _, k := range kinds {
+			names = append(names, k.name)
+		}
+		if err != nil || !slices.Equal(names, want) {
+			t.Errorf("--only %s: %v, %v; want %v", only, names, err, want)
 		}
 	}
 }
