@@ -290,3 +290,27 @@ func TestSplitBatch(t *testing.T) {
 		t.Errorf("blocked: %v", a.Err)
 	}
 }
+
+// TestTrendOfSplitBoard: ranks on a split board of the period before are those of all its shards, in memory and in Redis.
+func TestTrendOfSplitBoard(t *testing.T) {
+	w := newSplitWorld(t, 16)
+	rows, names := make(map[string]float64), make([]string, 700)
+	for i := range names {
+		names[i] = fmt.Sprint("m", i)
+		rows[names[i]] = float64(rand.IntN(40))
+	}
+	w.Set(t, rows)
+	names = append(names, "nobody") // more than one call takes
+	for _, local := range []int{16, 0, 8} {
+		w.localOnly(local)
+		ranks, _, err := w.FormerRanks(t.Context(), &rankcache.Query{Board: splitID, Members: names}, time.Now().Add(time.Duration(local)*time.Hour))
+		if err != nil || len(ranks) != len(names) || ranks["nobody"] != 0 {
+			t.Fatalf("%d shards are local: %d ranks, %v", local, len(ranks), err)
+		}
+		for i, row := range w.Ranked() {
+			if ranks[row.Member] != i+1 {
+				t.Fatalf("%d shards are local: %s has rank %d, want %d", local, row.Member, ranks[row.Member], i+1)
+			}
+		}
+	}
+}
