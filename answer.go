@@ -2,25 +2,17 @@ package rankcache
 
 import "time"
 
-// Answer is the answer to one [Query]: its rows, and each of its members. Unless an [Own]
-// tells otherwise, all of it is of the one moment that the stamp describes. Its entries are
-// shared and must not be changed.
+// Answer is the answer to one [Query]: its rows, and each of its members. Unless an [Own] tells otherwise, all of it is
+// of the one moment that the stamp describes. Its entries are shared and must not be changed.
 type Answer struct {
 	Stamp
-	Source Source
-	// CurrentAt is when the source was last known to equal Redis; zero: never.
-	CurrentAt time.Time
-	// Lags tells that the answer is of a replica of Redis, which may be further: it was Redis's own at CurrentAt or later.
-	Lags bool
-	// Form is how the scores are shown: those of entries and members are raw.
-	Form ScoreForm
-	// Incomplete tells that the board sums up several periods and does not have all of them yet.
-	Incomplete bool
-	// Beyond tells that members with scores of Range may be missing, as they are beyond the first n
-	// that the board keeps in the sorted set.
-	Beyond bool
-	// Kept is the same for all answers that show the same rows of the same state; nil: the
-	// rows were read for this query alone.
+	Source     Source
+	CurrentAt  time.Time // when the source was last known to equal Redis; zero: never
+	Lags       bool      // the answer is of a replica of Redis: it was Redis's own at CurrentAt or later
+	Form       ScoreForm // how the scores are shown: those of entries and members are raw
+	Incomplete bool      // the board sums up several periods and does not have all of them yet
+	Beyond     bool      // members with scores of Range may be missing: they are beyond the first n of the sorted set
+	// Kept is the same for all answers with the same rows of one state; nil: the rows were read for this query alone.
 	Kept *Kept
 
 	Start   int
@@ -29,11 +21,9 @@ type Answer struct {
 	Ahead   Ahead // of the first row, if it was asked for
 	Matches int   // all rows within Range, if it was asked for
 	Own     []Own // of the query's members, in their order
-	// Shards are the seqs of a split board's shards, each of its own moment: seq and sum of the stamp are
-	// their sums, and it has no run. nil: the board is not split.
+	// Shards are the seqs of a split board's shards; seq and sum of the stamp are their sums. nil: it is not split.
 	Shards []uint64
-	// Err is why the board could not be read. Nothing else is set then.
-	Err error
+	Err    error // why the board could not be read. Nothing else is set then.
 }
 
 // Own is one member with what stands next to it.
@@ -41,24 +31,19 @@ type Own struct {
 	Standing
 	Stamp  Stamp // of the board that it is of: beside a page of a hot board it may be Redis's
 	Source Source
-	// First is the 0-based index of the first of the Neighbours: the rows around the
-	// member's, its own among them. They are read-only.
+	// First is the 0-based index of the first of the Neighbours, the rows around the member's. They are read-only.
 	First      int
 	Neighbours []Entry
 	Data       *Data // as that of an answer, of the member and the neighbours
-	// Ahead is that of the first of the Neighbours, without them that of the member, if it
-	// was asked for.
-	Ahead Ahead
-	// Better is the nearest better score: the next higher one in descending direction, the
-	// next lower one in ascending direction. HasBetter is false where no member has one.
+	Ahead      Ahead // that of the first of the Neighbours, without them that of the member, if it was asked for
+	// Better is the nearest better score in the query's direction; HasBetter is false where no member has one.
 	Better    float64
 	HasBetter bool
-	// Ladder is what the rank is from, and that of Ahead; nil: they are exact. Within is how far from the true rank this one may be, if the board has not
-	// changed since the ladder was made.
+	// Ladder is what the rank is from, and that of Ahead; nil: they are exact. Within is how far from the true rank
+	// this one may be, if the board has not changed since the ladder was made.
 	Ladder *Ladder
 	Within int
-	// Err is why the member could not be read, though the rows could.
-	Err error
+	Err    error // why the member could not be read, though the rows could
 }
 
 // Source is who answers.
@@ -73,8 +58,7 @@ const (
 	SourceFinal                // the ledger's final of a closed board
 )
 
-// Sources is how many there are.
-const Sources = SourceFinal + 1
+const Sources = SourceFinal + 1 // how many there are
 
 // String returns the source as answers name it: local, hot, redis, ledger or final.
 func (s Source) String() string { return [...]string{"local", "hot", "redis", "ledger", "final"}[s] }
@@ -82,8 +66,7 @@ func (s Source) String() string { return [...]string{"local", "hot", "redis", "l
 // IsCopy reports whether the source is a copy in this process.
 func (s Source) IsCopy() bool { return s < SourceRedis }
 
-// ScoreRank returns the rank that the scores of Range, if it is one score, have or would have:
-// 1 + the members with a better one. It is 0 if that is beyond the first n that the board keeps.
+// ScoreRank returns the rank of Range's one score: 1 + the members with a better one; 0 beyond the first n.
 func (a *Answer) ScoreRank() int {
 	if a.Beyond && a.Matches == 0 {
 		return 0
@@ -130,8 +113,7 @@ func rowOf(rows []Entry, member string) int {
 	return -1
 }
 
-// take sets the member, which is at a row, and what q wants of its surroundings. It returns
-// false if the rows, which may be the whole board, end before these do.
+// take sets the member, which is at a row, and what q wants around it; false if the rows end before these do.
 func (o *Own) take(q *Query, rows []Entry, first, at int, whole bool) bool {
 	o.Score, o.Rank = rows[at].Score, first+at+1
 	ahead := at
@@ -162,8 +144,7 @@ func (o *Own) Approximate(q *Query) {
 	}
 }
 
-// aheadOf counts the members with a better score than that of a row. The rows begin with the
-// best, so they have all of them.
+// aheadOf counts the members with a better score than that of a row. The rows begin with the best.
 func aheadOf(rows []Entry, at int, form ScoreForm) Ahead {
 	score := rows[at].Score
 	for at > 0 && form.Same(rows[at-1].Score, score) {

@@ -7,14 +7,11 @@ import (
 	"strings"
 )
 
-// MaxDataLen is the longest data of a member, in bytes.
-const MaxDataLen = 256
+const MaxDataLen = 256 // the longest data of a member, in bytes
 
-// ErrData reports data of a member that is too long or not plain text.
-var ErrData = errors.New("bad data")
+var ErrData = errors.New("bad data") // reports data of a member that is too long or not plain text
 
-// CheckData returns an error that wraps [ErrData] unless data is empty or at most [MaxDataLen] bytes of UTF-8 text
-// without control characters.
+// CheckData returns an error that wraps [ErrData] unless data is up to [MaxDataLen] bytes of UTF-8 without controls.
 func CheckData(data string) error {
 	if data != "" && !PlainText(data, MaxDataLen) {
 		return fmt.Errorf("%w %.40q: %d bytes, want at most %d of UTF-8 without control characters", ErrData, data, len(data), MaxDataLen)
@@ -39,8 +36,7 @@ func SplitData(text string) (member, data string) {
 	return text, ""
 }
 
-// Data is what members of a board have beside their scores. It is immutable: a change makes another value, which shares
-// most of its memory. A nil Data has nothing.
+// Data is what members have beside their scores. It is immutable; a change shares most memory. Nil has nothing.
 type Data struct {
 	root    *dataNode
 	members int
@@ -54,10 +50,9 @@ type dataNode struct {
 }
 
 const (
-	dataBits = 4
-	dataLeaf = 16 // texts of a node
-	// dataMemory is about what a text takes beside its bytes.
-	dataMemory = 48
+	dataBits   = 4
+	dataLeaf   = 16 // texts of a node
+	dataMemory = 48 // about what a text takes beside its bytes
 )
 
 var dataSeed = maphash.MakeSeed()
@@ -82,7 +77,6 @@ func (d *Data) Of(member string) string {
 	return ""
 }
 
-// is reports whether a text is of the member.
 func is(text, member string) bool {
 	return len(text) > len(member) && text[len(member)] == 0 && text[:len(member)] == member
 }
@@ -130,8 +124,7 @@ func (d *Data) With(member, data string) *Data {
 	return &next
 }
 
-// with returns a node with the member's text; one that is the member alone removes it. shift is how many bits of the hash
-// are used above.
+// with returns a node with the member's text; the member alone removes it. shift is how many bits are used above.
 func (n *dataNode) with(hash uint64, shift int, member, text string) *dataNode {
 	if n != nil && n.next != nil {
 		next := *n.next

@@ -24,13 +24,13 @@ var (
 
 	// leaves import at most the root and the leaves before them. Any package may import
 	// them, except that those below a folder's internal are for that folder.
-	leaves = []string{"rankcache/internal/metric", "rankcache/internal/tick", "rankcache/internal/retry", "rankcache/internal/httpserve", "rankcache/internal/health", "rankcache/internal/lease", "rankcache/internal/redisclock", "rankcache/internal/masters", "rankcache/internal/kafka", "rankcache/internal/objects", "rankcache/sidecar/internal/conn", "rankcache/proto/rankcache/v1"}
+	leaves = []string{"rankcache/internal/metric", "rankcache/internal/tick", "rankcache/internal/retry", "rankcache/internal/httpserve", "rankcache/internal/health", "rankcache/internal/lease", "rankcache/internal/redisclock", "rankcache/internal/masters", "rankcache/internal/kafka", "rankcache/internal/objects", "rankcache/internal/watch", "rankcache/sidecar/internal/conn", "rankcache/proto/rankcache/v1"}
 
 	// peers import the ground floor and the leaves. A package below one also
 	// imports its own parents and what is below the folder's internal, never another peer.
 	peers = []string{"rankcache/localboard", "rankcache/replay", "rankcache/hotkey", "rankcache/profile", "rankcache/origin",
 		"rankcache/writer", "rankcache/controller", "rankcache/keeper", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar", "rankcache/compat",
-		"rankcache/internal/roomsync", "rankcache/internal/doctor", "rankcache/internal/plan", "rankcache/internal/tracing"}
+		"rankcache/internal/roomsync", "rankcache/internal/doctor", "rankcache/internal/plan", "rankcache/internal/try", "rankcache/internal/places", "rankcache/internal/tracing"}
 
 	// command are the rooms of the command, which import everything above but testkit's and the lab's, and of each other
 	// what stands beside them.

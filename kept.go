@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Kept is what is kept for one state of a board as long as that is the newest, such as encoded
-// pages: it goes with the state, so that nothing in it is ever invalidated. The zero value is
-// empty. It may be used concurrently and must not be copied.
+// Kept is what is kept for one state of a board while it is the newest, such as encoded pages: nothing in it is ever
+// invalidated. Zero is empty. It may be used concurrently and must not be copied.
 type Kept struct{ newest atomic.Pointer[keptValue] }
 
 type keptValue struct {
@@ -15,8 +14,7 @@ type keptValue struct {
 	older        *keptValue
 }
 
-// By returns what is kept for the owner. make makes it at the first call; where several
-// goroutines come first, all results but one are dropped.
+// By returns what is kept for the owner, made at the first call; of several results at once all but one are dropped.
 func (k *Kept) By(owner any, make func() any) any {
 	for {
 		newest := k.newest.Load()
@@ -32,12 +30,9 @@ func (k *Kept) By(owner any, make func() any) any {
 	}
 }
 
-// MaxFew is how many values a [Few] has: callers that ask for everything that can be made of a
-// state must not fill the memory.
-const MaxFew = 16
+const MaxFew = 16 // how many values a [Few] has, which bounds its memory
 
-// Few keeps the last values that were made, by their keys. The zero value is empty. It may be
-// used concurrently; to find a value takes no lock.
+// Few keeps the last values that were made, by keys. Zero is empty. Concurrent use is safe, finding takes no lock.
 type Few[K comparable, V any] struct {
 	all  atomic.Pointer[[]keyed[K, V]] // replaced, never changed
 	mu   sync.Mutex                    // held to make a value
@@ -49,8 +44,7 @@ type keyed[K comparable, V any] struct {
 	value V
 }
 
-// Get returns the value of the key, which make makes at the first call: callers that come
-// together wait for it.
+// Get returns the value of the key, which make makes at the first call: callers that come together wait for it.
 func (f *Few[K, V]) Get(key *K, make func() V) V {
 	if v := f.find(key); v != nil {
 		return v.value

@@ -10,22 +10,17 @@ import (
 const (
 	LadderFirst = 100 // ranks of which each is in a ladder
 	MaxRungs    = 2_000
-	// MinLadder is the least members of a board for which a ladder is worth making.
-	MinLadder = 10_000
+	MinLadder   = 10_000 // the least members of a board for which a ladder is worth making
 )
 
 // Ladder is the scores that a board had at ranks in steps of 1 %: with it a score is enough to tell
 // about where a member stands. It is immutable, and its methods may be called concurrently.
 type Ladder struct {
-	Run, Seq uint64 // of the board, when its first rung was read
-	// Changes is how many were made while the rungs were read: each moves a rank by one at most.
-	Changes int
-	// Members is the number of members of the board then.
-	Members int
-	// At is before the first rung was read, by the clock of this process.
-	At time.Time
-	// Rungs are rows of the board in descending direction, each behind the one before.
-	Rungs []Rung
+	Run, Seq uint64    // of the board, when its first rung was read
+	Changes  int       // how many were made while the rungs were read: each moves a rank by one at most
+	Members  int       // the number of members of the board then
+	At       time.Time // before the first rung was read, by the clock of this process
+	Rungs    []Rung    // rows of the board in descending direction, each behind the one before
 }
 
 // Rung is the row at one 1-based rank.
@@ -37,8 +32,7 @@ type Rung struct {
 // NextRung returns the rank that follows in a ladder.
 func NextRung(rank int) int { return rank + max(1, rank/LadderFirst) }
 
-// Place returns about which rank a member has in a direction on a board that now has so many members, and how far from the true one it
-// may be if the board has not changed since.
+// Place returns a member's rank in a direction among so many members, and its error if nothing has changed since.
 func (l *Ladder) Place(e Entry, dir Direction, members int) (rank, within int) {
 	before, within := l.count(e.Score, func(r *Rung) bool { return r.Before(e) })
 	if dir == Ascending {
@@ -65,8 +59,7 @@ func (e Entry) Before(other Entry) bool {
 	return e.Score > other.Score || e.Score == other.Score && e.Member > other.Member
 }
 
-// count returns about how many rows are above a place with a score, and how far off that may be. above tells it of
-// each rung.
+// count returns about how many rows are above a place with a score, and how far off that may be.
 func (l *Ladder) count(score float64, above func(*Rung) bool) (rows, within int) {
 	n := sort.Search(len(l.Rungs), func(i int) bool { return !above(&l.Rungs[i]) })
 	least, most := 0, max(l.Members, 0)

@@ -18,10 +18,8 @@ const (
 	keyAbsent  = math.MaxUint32
 )
 
-// Places returns the members of an answer best first, each once, with their places among each
-// other: members with the same score share one in modes other than [Ordinal]. Those that are
-// [Standing.Trimmed] stand behind those with a rank, the highest raw score first, and those that are
-// not on the board last, as they were asked for.
+// Places returns an answer's members best first, each once, with places among each other, shared by equal scores but in
+// [Ordinal] mode. Those [Standing.Trimmed] follow by raw score, then those not on the board.
 func (a *Answer) Places(mode RankMode) []Place {
 	keys := make([]uint64, len(a.Own))
 	for i := range a.Own {

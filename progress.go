@@ -8,27 +8,20 @@ import (
 
 // ApplyResult counts the updates of one batch by their effect.
 type ApplyResult struct {
-	Applied   int // set the member's state
-	Duplicate int // seen before: same seq, or same order id
-	Stale     int // first seen, but the member already has a higher seq
-	// Refuted is set if the update behind those that are counted contradicts the state
-	// of a proved board. It and those behind it were not applied.
-	Refuted bool
+	Applied   int  // set the member's state
+	Duplicate int  // seen before: same seq, or same order id
+	Stale     int  // first seen, but the member already has a higher seq
+	Refuted   bool // set if the update behind contradicts a proved board. It and those behind it were not applied.
 }
 
 // Progress is how far one board has come.
 type Progress struct {
-	// Contiguous is the seq up to which every update has been seen; Highest is
-	// the highest seen. They differ while seqs are missing in between.
-	Contiguous, Highest uint64
-	// OrderIDs counts the distinct order ids of updates applied without a seq.
-	OrderIDs uint64
-	// Members is the number of members now on the board.
-	Members int
+	Contiguous, Highest uint64 // the seq up to which every update was seen, Highest the highest seen
+	OrderIDs            uint64 // counts the distinct order ids of updates applied without a seq
+	Members             int    // the number of members now on the board
 }
 
-// Applied returns the count that is compared with Redis: the contiguous seq, or
-// the number of order ids if the board's producer keeps no seq.
+// Applied returns the count to compare with Redis: the contiguous seq, or order ids if the producer keeps no seq.
 func (p Progress) Applied() uint64 {
 	if p.Highest == 0 {
 		return p.OrderIDs
@@ -53,25 +46,22 @@ const (
 
 // BoardStatus is the state of one super-hot board as probes and operators see it.
 type BoardStatus struct {
-	Board   BoardID
-	State   BoardState
-	Reason  string    // why it is in this state
-	Since   time.Time // when it entered this state
-	Have    uint64    // changes applied so far, as [Progress.Applied] counts
-	Want    uint64    // changes that Redis has, 0 if unknown
-	Rate    float64   // recent updates applied per second
-	ETA     time.Duration
-	Members int
-	// LostMembers is how many members a life of the board had that Redis has lost, of which it now has fewer than
-	// half; 0: none was lost.
-	LostMembers int
+	Board       BoardID
+	State       BoardState
+	Reason      string    // why it is in this state
+	Since       time.Time // when it entered this state
+	Have        uint64    // changes applied so far, as [Progress.Applied] counts
+	Want        uint64    // changes that Redis has, 0 if unknown
+	Rate        float64   // recent updates applied per second
+	ETA         time.Duration
+	Members     int
+	LostMembers int           // how many members a life had of which Redis now has fewer than half; 0: none was lost
 	Age         time.Duration // since it was last known to equal Redis; 0 if it never was
 	Audit       AuditStatus
 	Proof       ProofStatus
 }
 
-// troubledAge is the age from which an open board counts as troubled.
-const troubledAge = 5 * time.Second
+const troubledAge = 5 * time.Second // the age from which an open board counts as troubled
 
 // trouble returns how much a board is in trouble, the least first.
 func (s *BoardStatus) trouble() int {
@@ -88,40 +78,34 @@ func (s *BoardStatus) trouble() int {
 	return 0
 }
 
-// CompareStatus orders boards by what operators look for: those in trouble first, then
-// the larger. Sizes count by powers of two, so that the order does not change with every
-// update; boards that are alike compare as 0.
+// CompareStatus orders boards by what operators look for: those in trouble first, then the larger. Sizes count by
+// powers of two, so that the order does not change with every update; boards that are alike compare as 0.
 func CompareStatus(a, b *BoardStatus) int {
 	return cmp.Or(cmp.Compare(b.trouble(), a.trouble()), cmp.Compare(bits.Len(uint(b.Members)), bits.Len(uint(a.Members))))
 }
 
-// AuditStatus has the results of comparing an open board with Redis since the
-// board is followed.
+// AuditStatus has the results of comparing an open board with Redis since the board is followed.
 type AuditStatus struct {
-	At      time.Time // of the last comparison, zero before the first
-	Checks  uint64    // comparisons
-	Unknown uint64    // comparisons without a result: Redis or Kafka was late
-	Members uint64    // members compared
-	// Differences counts members that differed, Rebuilds how often the board was filled again.
-	Differences, Rebuilds uint64
+	At                    time.Time // of the last comparison, zero before the first
+	Checks                uint64    // comparisons
+	Unknown               uint64    // comparisons without a result: Redis or Kafka was late
+	Members               uint64    // members compared
+	Differences, Rebuilds uint64    // counts members that differed, Rebuilds how often the board was filled again
 	Last                  string    // the last difference
 	LastAt                time.Time // when it was found
 }
 
-// ProofStatus tells both sides of the comparison of a board with Redis by their states.
-// A state without a run is unknown.
+// ProofStatus tells both sides of the comparison with Redis by their states. One without a run is unknown.
 type ProofStatus struct {
 	State    State     // of the copy
 	Origin   State     // Redis's, when it was last read
 	OriginAt time.Time // when that was
-	// Proved is the latest state at which both were equal, sum included, and ProvedAt
-	// when that was found; zero before the first time.
+	// Proved is the latest state at which both were equal, sum included, at ProvedAt; zero before the first time.
 	Proved   State
 	ProvedAt time.Time
 }
 
-// Life is how far a board's life has come in Redis. It only rises. A board of which Redis
-// has no meta is open.
+// Life is how far a board's life has come in Redis. It only rises. A board of which Redis has no meta is open.
 type Life uint8
 
 // Lives of a board.

@@ -5,8 +5,7 @@ import "errors"
 // ErrRankMode reports that ranks of the requested mode can't be counted for a board or a row.
 var ErrRankMode = errors.New("rank mode is not available")
 
-// RankMode decides which ranks members with the same score have. The order of the rows is
-// the same in all modes.
+// RankMode decides which ranks members with the same score have. The order of the rows is the same in all modes.
 type RankMode uint8
 
 // The modes, by the names that statistics has for them.
@@ -35,11 +34,9 @@ func ParseRankMode(text string) (RankMode, bool) {
 	return Ordinal, false
 }
 
-// MaxDense is the most members with a better score that dense ranks are counted over.
-const MaxDense = 100_000
+const MaxDense = 100_000 // the most members with a better score that dense ranks are counted over
 
-// Ahead counts what is better than the score of one row: the members, and the distinct
-// scores that they have. Scores is -1 if it was not counted.
+// Ahead counts what is better than one row's score: members, and their distinct scores, -1: not counted.
 type Ahead struct{ Members, Scores int }
 
 // Rank returns the rank of the row with the 0-based index.
@@ -53,8 +50,7 @@ func (a Ahead) Rank(mode RankMode, index int) int {
 	return index + 1
 }
 
-// Percentile returns in hundredths of a percent, rounded down, how many of the board's
-// members have this score or a worse one: the best score alone has 10,000.
+// Percentile returns in 1/100 %, rounded down, how many members have this score or a worse one: 10,000 for the best.
 func (a Ahead) Percentile(members int) int {
 	if a.Members >= members { // of an empty board
 		return 0
@@ -62,8 +58,7 @@ func (a Ahead) Percentile(members int) int {
 	return int(uint64(members-a.Members) * 10_000 / uint64(members))
 }
 
-// Next returns what is ahead of the row with the 0-based index and the score, given that a is
-// ahead of the row before it, which has the other score, on a board whose scores are shown in a form.
+// Next returns what is ahead of the row at index with the score, given that a is ahead of the row before it.
 func (a Ahead) Next(index int, score, before float64, form ScoreForm) Ahead {
 	if form.Same(score, before) {
 		return a

@@ -2,10 +2,8 @@ package rankcache
 
 import "math"
 
-// ScoreForm is how the scores of a board are shown. Redis, copies, updates and checksums have
-// raw scores, of which the highest is the best; whoever asks for a score is given what
-// [ScoreForm.Shown] makes of one, a number that somebody gives becomes raw by [ScoreForm.Raw],
-// and nothing else converts them. The values are bits.
+// ScoreForm is how a board's scores are shown. Redis, copies, updates and checksums have raw scores, the highest the
+// best; [ScoreForm.Shown] and [ScoreForm.Raw] alone convert them. The values are bits.
 type ScoreForm uint8
 
 // The forms.
@@ -30,8 +28,7 @@ func (f ScoreForm) Shown(raw float64) float64 {
 	return f.Raw(raw)
 }
 
-// Raw returns the raw score, without a tie-break, that is shown as a number, or how much an
-// increment by it adds.
+// Raw returns the raw score, without a tie-break, that is shown as a number, or how much an increment by it adds.
 func (f ScoreForm) Raw(shown float64) float64 {
 	if f.Lowest() {
 		return 0 - shown // never -0
@@ -39,8 +36,7 @@ func (f ScoreForm) Raw(shown float64) float64 {
 	return shown
 }
 
-// Raws returns the least and the greatest of the raw scores that are shown as one from least to most.
-// least is above most if there is none.
+// Raws returns the least and greatest raw scores shown as one from least to most. least is above most for none.
 func (f ScoreForm) Raws(least, most float64) (lo, hi float64) {
 	if f.Lowest() {
 		least, most = f.Raw(most), f.Raw(least)
@@ -90,8 +86,7 @@ func (f ScoreForm) Named(d Direction) Direction {
 	return LowestFirst
 }
 
-// FormOf returns the form that shows a raw score as another number, that of fewest bits if several
-// do; false if none does.
+// FormOf returns the form that shows a raw score as another number, that of fewest bits; false if none does.
 func FormOf(raw, shown float64) (ScoreForm, bool) {
 	for f := range formsEnd {
 		if f.Shown(raw) == shown {

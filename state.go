@@ -7,32 +7,22 @@ import (
 	"strings"
 )
 
-// ErrState reports a state that is not written as [State.String] writes it.
-var ErrState = errors.New("bad state")
+var ErrState = errors.New("bad state") // reports a state that is not written as [State.String] writes it
 
-// State identifies one state of a board. Two boards whose states are equal, sums
-// included, have the same members with the same scores; a seq alone can't tell
-// that, because a Redis that fails over gives seqs out again.
+// State identifies one state of a board. Two boards whose states are equal, sums included, have the same members with
+// the same scores; a seq alone can't tell that, because a Redis that fails over gives seqs out again.
 type State struct {
-	// Run tells the lives of a board apart; a later life has a higher run. 0 is
-	// unknown.
-	Run uint64
-	// Seq is the board's count of applied changes, 0 if unknown.
-	Seq uint64
-	// Sum is the checksum over all members and scores ([rankcache/wire.Hash]), below
-	// 2^48; it means something only if HasSum is set.
-	Sum    uint64
+	Run    uint64 // tells the lives of a board apart; a later life has a higher run. 0 is unknown.
+	Seq    uint64 // the board's count of applied changes, 0 if unknown
+	Sum    uint64 // the checksum over all members and scores ([rankcache/wire.Hash]), below 2^48, if HasSum is set
 	HasSum bool
 }
 
-// sumBits is the length of a checksum.
-const sumBits = 48
+const sumBits = 48 // the length of a checksum
 
-// MaxStateLen is the length of the longest text of a [State], in bytes.
-const MaxStateLen = 2*len("18446744073709551615-") + sumBits/4
+const MaxStateLen = 2*len("18446744073709551615-") + sumBits/4 // the length of the longest text of a [State], in bytes
 
-// String returns "<run>-<seq>-<sum as 12 hex digits>", without digits behind the
-// second sign if the sum is unknown.
+// String returns "<run>-<seq>-<sum as 12 hex digits>", without digits behind the second sign if the sum is unknown.
 func (s State) String() string {
 	var room [MaxStateLen]byte
 	return string(s.AppendState(room[:0]))

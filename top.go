@@ -5,11 +5,9 @@ import (
 	"time"
 )
 
-// MaxTop is the most entries that a [Top] or one answered page holds.
-const MaxTop = 500
+const MaxTop = 500 // the most entries that a [Top] or one answered page holds
 
-// MaxStart is the deepest first row of a page, 0-based.
-const MaxStart = 100_000_000
+const MaxStart = 100_000_000 // the deepest first row of a page, 0-based
 
 // Entry is one row of a board. Its score is the raw one, which a [ScoreForm] shows.
 type Entry struct {
@@ -17,15 +15,12 @@ type Entry struct {
 	Score  float64
 }
 
-// Standing is one member's rank and raw score. Rank is 1-based, best first in the
-// requested direction; 0 means that the member is not on the board, or that it is Trimmed.
+// Standing is a member's rank and raw score. Rank is 1-based, best first; 0: not on the board, or Trimmed.
 type Standing struct {
-	Member string
-	Score  float64
-	Rank   int
-	// Trimmed tells that the member has a score but no rank: it is beyond the first n that
-	// its board keeps in the sorted set.
-	Trimmed bool
+	Member  string
+	Score   float64
+	Rank    int
+	Trimmed bool // the member has a score but no rank: it is beyond the first n of the sorted set
 }
 
 // Found reports whether the member has a score.
@@ -52,24 +47,16 @@ func (d Direction) String() string {
 	return "desc"
 }
 
-// Top is the head of one board at one seq, best first. It is never changed
-// after it is published: its pointer is its version, and any number of
-// goroutines may read it.
+// Top is the head of a board at one seq, best first. It never changes: its pointer is its version.
 type Top struct {
-	Board   BoardID
-	Entries []Entry
-	// State has the board's seq; run and sum if they are known.
-	State
-	// Members is the number of members of the whole board.
-	Members int
-	// Life tells, once it is closed, that no command changes the board any more.
-	Life Life
-	// Primed tells that a board which sums up several periods has what the earlier ones give it.
-	Primed bool
-	// PublishedAt is when this top was made, by the clock of this process.
-	PublishedAt time.Time
-	// Data is what members have beside their scores; nil: nothing.
-	Data *Data
+	Board       BoardID
+	Entries     []Entry
+	State                 // has the board's seq; run and sum if they are known
+	Members     int       // the number of members of the whole board
+	Life        Life      // tells, once it is closed, that no command changes the board any more
+	Primed      bool      // a board which sums up several periods has what the earlier ones give it
+	PublishedAt time.Time // when this top was made, by the clock of this process
+	Data        *Data     // what members have beside their scores; nil: nothing
 
 	kept Kept
 }
@@ -79,8 +66,7 @@ func TopOf(board BoardID, a *Answer) *Top {
 	return &Top{Board: board, Entries: a.Entries, State: a.State, Members: a.Members, Life: a.Life, Primed: a.Primed, PublishedAt: a.At, Data: a.Data}
 }
 
-// Covers reports whether a head of so many rows, of a board of so many members, has all the
-// rows that q wants.
+// Covers reports whether a head of so many rows, of a board of so many members, has all the rows that q wants.
 func (q *Query) Covers(rows, members int) bool {
 	return q.Order == Descending && q.Range == nil && (q.Start+q.Limit <= rows || rows >= members)
 }
@@ -102,9 +88,8 @@ func (t *Top) find(q *Query) (first, from, to, matches int, ok bool) {
 	return first, from, to, matches, true
 }
 
-// Answer sets a to what the top, a copy that was known to be current at a time, has of the
-// answer to q: [ErrNotKept], if it lacks rows or if only members are wanted. Members that it
-// lacks have that error of their own.
+// Answer sets a to what the top, a copy that was known to be current at a time, has of the answer to q: [ErrNotKept],
+// if it lacks rows or if only members are wanted. Members that it lacks have that error of their own.
 func (t *Top) Answer(q *Query, a *Answer, currentAt time.Time) {
 	first, from, to, matches, ok := t.find(q)
 	if !ok || q.Mode == Dense {
@@ -124,19 +109,13 @@ func (t *Top) Answer(q *Query, a *Answer, currentAt time.Time) {
 
 // Stamp tells which state of a board an answer shows.
 type Stamp struct {
-	// State has the board's seq; run and sum if they are known.
-	State
-	// Members is the number of members of the whole board.
-	Members int
-	// Life tells, once it is closed, that no command changes the board any more.
-	Life Life
-	// Primed tells that a board which sums up several periods has what the earlier ones give it.
-	Primed bool
+	State        // has the board's seq; run and sum if they are known
+	Members int  // the number of members of the whole board
+	Life    Life // tells, once it is closed, that no command changes the board any more
+	Primed  bool // a board which sums up several periods has what the earlier ones give it
 	// Foreign tells that the sorted set has not as many members as the writer left there: something else
 	// has changed or deleted it. Only the origin tells it.
-	Foreign bool
-	// Adopting tells that the sum is unknown because a writer is adding up the members. Only the origin tells it.
-	Adopting bool
-	// At is when the answer was made, by the clock of this process.
-	At time.Time
+	Foreign  bool
+	Adopting bool      // the sum is unknown because a writer is adding up the members. Only the origin tells it.
+	At       time.Time // when the answer was made, by the clock of this process
 }

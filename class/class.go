@@ -11,8 +11,7 @@ import (
 	"rankcache/wire"
 )
 
-// MaxName is the most characters of a class's name.
-const MaxName = 40
+const MaxName = 40 // the most characters of a class's name
 
 // Class is one kind of board. It is immutable.
 type Class struct {
@@ -32,13 +31,11 @@ type Board struct {
 	shard  int    // which one of the class's it is, from 1; 0: a whole board
 }
 
-// New returns the class of boards whose ids are made from a template such as
-// "gift:{zone}:{period}": each dimension stands in it once, and {period} once if the
-// calendar has periods. The error tells what is wrong with the name, or with the
-// template, whose longest id must be a board id.
+// New returns the class of boards whose ids are made from a template such as "gift:{zone}:{period}": each dimension
+// once, and {period} if the calendar has periods. The longest id must be a board id.
 func New(name, board string, c Calendar) (*Class, error) {
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || name == "" || len(name) > MaxName {
-		return nil, fmt.Errorf("class name %.60q: want 1 to %d characters of a-z 0-9 -", name, MaxName)
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || name == "" || len(name) > MaxName {
+		return nil, fmt.Errorf("class name %.60q: want 1 to %d characters of a-z 0-9 - _", name, MaxName)
 	}
 	t, err := parseTemplate(board, c.Periodic())
 	if err != nil {
@@ -51,7 +48,6 @@ func New(name, board string, c Calendar) (*Class, error) {
 	return class, nil
 }
 
-// longest returns the longest id of a whole board.
 func (c *Class) longest() string {
 	return c.template.fill(func(name string) string {
 		if name == period {
@@ -70,14 +66,13 @@ func (c *Class) Template() string { return c.board }
 // Calendar returns the calendar of the class's periods.
 func (c *Class) Calendar() Calendar { return c.calendar }
 
-// Dimensions returns the names of the dimensions in their order in ids. The slice is
-// the caller's.
+// Dimensions returns the names of the dimensions in their order in ids. The slice is the caller's.
 func (c *Class) Dimensions() []string {
 	return slices.DeleteFunc(c.template.names(), func(name string) bool { return name == period })
 }
 
-// At returns the board of the period that t is in; between seasons the error is a [*Gap]. dims must have a value for each
-// dimension and for nothing else; the board keeps it.
+// At returns the board of the period that t is in; between seasons the error is a [*Gap]. dims must have a value for
+// each dimension and for nothing else; the board keeps it.
 func (c *Class) At(dims map[string]string, t time.Time) (Board, error) {
 	p, err := c.calendar.At(t)
 	if err != nil {
@@ -107,8 +102,7 @@ func (c *Class) fill(dims map[string]string, p Period) string {
 	})
 }
 
-// AppendID appends the id of a period's board to dst. The values are those of the
-// dimensions, in their order; each must be one that [CheckDimension] takes.
+// AppendID appends the id of a period's board to dst. values are the dimensions in order, as [CheckDimension] takes.
 func (c *Class) AppendID(dst []byte, values []string, tag string) []byte {
 	for _, s := range c.template {
 		switch {
@@ -125,8 +119,7 @@ func (c *Class) AppendID(dst []byte, values []string, tag string) []byte {
 	return dst
 }
 
-// Pattern returns the id of a period's boards with their dimensions left open, such
-// as "gift:{zone}:20261122-17".
+// Pattern returns the id of a period's boards with their dimensions left open, such as "gift:{zone}:20261122-17".
 func (c *Class) Pattern(p Period) string {
 	open := make(map[string]string)
 	for _, name := range c.Dimensions() {
@@ -152,8 +145,7 @@ func (c *Class) checkDims(dims map[string]string) error {
 	return nil
 }
 
-// Parse is the inverse of [Class.At]: it returns the board that has the id, which may be a shard, or
-// false if no board of the class has.
+// Parse is the inverse of [Class.At]: the board that has the id, which may be a shard; false if none of the class has.
 func (c *Class) Parse(id rankcache.BoardID) (Board, bool) {
 	whole, shard := c.cut(id)
 	values, ok := c.template.parse(string(whole))
@@ -168,8 +160,7 @@ func (c *Class) Parse(id rankcache.BoardID) (Board, bool) {
 	return Board{ID: id, Class: c, Dims: values, Period: p, shard: shard + 1}, true
 }
 
-// Matches reports whether the id has the form of ids of the class. It is quick and allocates
-// nothing, but it takes a tag of no period, such as 20261399, for a tag.
+// Matches reports whether the id has the form of the class's ids, quickly: a tag such as 20261399 counts for one.
 func (c *Class) Matches(id rankcache.BoardID) bool {
 	id, _ = c.cut(id)
 	return c.template.matches(string(id), &c.calendar, c.tag)
@@ -198,8 +189,7 @@ func (b Board) beside(move func(Period) (Period, error)) (Board, error) {
 	return b.As(b.Class)
 }
 
-// Topic returns the topic of the board's updates. Boards whose periods are parts of a
-// day share one of their class and day; others have their own.
+// Topic returns the topic of the board's updates. Boards of parts of a day share one of their class and day.
 func (b Board) Topic(n wire.Names) string {
 	if u := b.Class.calendar.unit; u == part || u == hour {
 		return n.ClassTopic(b.Class.name, b.Period.Tag[:dateLen])
@@ -207,9 +197,7 @@ func (b Board) Topic(n wire.Names) string {
 	return n.Topic(b.ID)
 }
 
-// DayEnd returns when the last period of a date ends, such as 20261122: that of the boards
-// which share a topic. It returns false for no date, and for a class whose boards have
-// topics of their own.
+// DayEnd returns when the last period of a date such as 20261122 ends; false if no boards share its topic.
 func (c *Class) DayEnd(text string) (time.Time, bool) {
 	civil, err := time.Parse("20060102", text)
 	if u := c.calendar.unit; err != nil || u != part && u != hour {

@@ -104,6 +104,7 @@ func TestNewRejects(t *testing.T) {
 	for _, c := range []struct{ name, board, period, want string }{
 		{"", "a", "none", "class name"},
 		{"Gift", "a", "none", "class name"},
+		{"gift.day", "a", "none", "class name"},
 		{strings.Repeat("a", 41), "a", "none", "class name"},
 		{"x", "", "none", "0 characters"},
 		{"x", "gift:{zone}", "day", "want {period}"},

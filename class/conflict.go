@@ -5,10 +5,8 @@ import (
 	"strings"
 )
 
-// Conflict returns an error if boards of both classes could have one id, or ids that
-// differ only in the signs ":", "." and "_", which Kafka takes for equal in names of
-// topics. Behind an id of either class ".p<n>" is kept free. Two templates that differ
-// only in the names of their dimensions conflict, whatever their periods are.
+// Conflict returns an error if boards of both classes could have one id, or ids that differ only in ":", "." and "_",
+// which topics take for equal, or ".p<n>" behind. Names of dimensions and periods make no difference.
 func Conflict(a, b *Class) error {
 	for _, pair := range [...][2]*Class{{a, b}, {b, a}} {
 		whole, piece := pair[0], pair[1]
@@ -28,8 +26,7 @@ func Conflict(a, b *Class) error {
 	return nil
 }
 
-// overlap reports whether the template of a and the first n segments of that of b can
-// make one id.
+// overlap reports whether the template of a and the first n segments of that of b can make one id.
 func overlap(a, b *Class, n int) bool {
 	if len(a.template) != n {
 		return false

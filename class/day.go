@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// date is a calendar day as a number of days since 1970-01-01.
-type date int
+type date int // a calendar day as a number of days since 1970-01-01
 
-const secondsPerDay = 24 * 60 * 60
+const (
+	fullDay       = 24 * time.Hour
+	secondsPerDay = 24 * 60 * 60
+)
 
 func dateFrom(y int, m time.Month, d int) date {
 	return date(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay)
@@ -17,8 +19,7 @@ func dateFrom(y int, m time.Month, d int) date {
 
 func (d date) civil() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
 
-// first returns the first day of the day's week, month or year; the day itself for
-// what is not longer than a day.
+// first returns the first day of the day's week, month or year; the day itself for what is not longer than a day.
 func (d date) first(u unit) date {
 	civil := d.civil()
 	switch u {
@@ -73,9 +74,8 @@ func loadZone(name string) (zone, error) {
 	return zone{Location: loc}, nil
 }
 
-// begin returns the first instant of a day: at which the clock shows its start or later on the date d
-// or, if the zone left that out, the next one. Days that were left out begin and end at the same
-// instant. Clocks that were set back over the start do not begin the day again.
+// begin returns the first instant of a day: at which the clock shows its start or later on d or, if the zone left that
+// out, the next day. A clock that is set back over the start does not begin the day again.
 func (z zone) begin(d date) time.Time {
 	midnight := z.first(int64(d) * secondsPerDay)
 	if z.starts == 0 {
@@ -84,8 +84,7 @@ func (z zone) begin(d date) time.Time {
 	return z.first(int64(dateFrom(midnight.Date()))*secondsPerDay + int64(z.starts/time.Second))
 }
 
-// first returns the first instant at which the clock shows a time or a later one, that UTC's clock shows at
-// a Unix time.
+// first returns the first instant at which the zone's clock shows what UTC's shows at a Unix time, or a later time.
 func (z zone) first(clock int64) time.Time {
 	t := time.Unix(clock-secondsPerDay, 0).In(z.Location) // offsets are less than a day: it is not reached
 	for {

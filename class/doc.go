@@ -1,21 +1,11 @@
-// Package class makes and takes apart the ids of the boards of a class: the kind
-// of board of which each period and each combination of dimensions has its own. It
-// does no I/O, except that [NewCalendar] loads a time zone. docs/CLASSES.md
+// Package class makes and takes apart the ids of the boards of a class: the kind of board of which each period and each
+// combination of dimensions has its own. It does no I/O, except that [NewCalendar] loads a time zone. docs/CLASSES.md
 // describes classes for operators.
 //
-// From a command's class, dimensions and time to its board, in order: a [Calendar]
-// finds the period (calendar.go), whose days begin where the zone's do (day.go) and
-// whose name is its tag (tag.go); a template puts dimensions and tag into an id
-// (template.go); seasons are periods of which each is written down (season.go). [Class.At] returns the board, [Class.Parse] the same from an id
-// (class.go). [Conflict] tells which classes can make one id (conflict.go).
-//
-// # Glossary
-//
-//	class      a kind of board: how ids are made, and how time is divided
-//	dimension  a value in an id that tells boards of one period apart, such as a zone
-//	calendar   divides the time of one zone into periods
-//	period     the stretch of time that one board counts
-//	tag        a period's name in the id, such as 20261122-17
+// From a command's class, dimensions and time to its board, in order: a [Calendar] finds the period (calendar.go),
+// whose days begin where the zone's do (day.go) and whose name is its tag (tag.go); a template puts dimensions and tag
+// into an id (template.go); seasons are periods of which each is written down (season.go). [Class.At] returns the
+// board, [Class.Parse] the same from an id (class.go). [Conflict] tells which classes can make one id (conflict.go).
 //
 // Start reading at [New].
 package class

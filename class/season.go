@@ -8,14 +8,12 @@ import (
 	"time"
 )
 
-// maxSeasonTag is the most characters of a season's tag.
-const maxSeasonTag = 32
+const maxSeasonTag = 32 // the most characters of a season's tag
 
 // Seasons are periods with names of their own, in their order. There may be gaps between them.
 type Seasons []Period
 
-// With returns the seasons and a further one. The error tells what is wrong with that: it begins after
-// those before it have ended, and its tag sorts behind theirs. The seasons are the caller's.
+// With returns the seasons and a further one, which begins after all others have ended and sorts behind them.
 func (all Seasons) With(s Period) (Seasons, error) {
 	if err := checkSeason(s); err != nil {
 		return nil, err
@@ -47,8 +45,7 @@ func checkSeason(s Period) error {
 	return nil
 }
 
-// checkSeasonTag keeps free what is not a tag: behind an id, ".p1" and so on are other boards, and
-// requests take now and previous for periods.
+// checkSeasonTag refuses what can't be a tag: ".p1" names other boards, now and previous other periods.
 func checkSeasonTag(tag string) error {
 	switch rest := strings.TrimLeft(tag, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"); {
 	case tag == "" || len(tag) > maxSeasonTag || rest != "":
@@ -76,12 +73,10 @@ func NewSeasons(all Seasons, tz string) (Calendar, error) {
 	return c, nil
 }
 
-// Seasons returns the seasons of the calendar in their order, nil if its periods have no names. They
-// must not be changed.
+// Seasons returns the seasons in their order, nil if periods have no names. They must not be changed.
 func (c Calendar) Seasons() Seasons { return c.seasons }
 
-// Gap reports a time at which no season runs, before which none has ended, or after which none
-// begins. It is an [ErrPeriod].
+// Gap reports a time without a running season, an ended one before it or a next one after it. It is an [ErrPeriod].
 type Gap struct {
 	what string
 	Next Period // the season that begins next; zero: none is planned
@@ -109,7 +104,6 @@ func (all Seasons) endsAfter(t time.Time) int {
 	return i
 }
 
-// at returns the season that t is in.
 func (all Seasons) at(t time.Time) (Period, error) {
 	i := all.endsAfter(t)
 	if i == len(all) || t.Before(all[i].Start) {
@@ -118,7 +112,6 @@ func (all Seasons) at(t time.Time) (Period, error) {
 	return all[i], nil
 }
 
-// following returns the first season that begins after t.
 func (all Seasons) following(t time.Time) (Period, error) {
 	i := all.endsAfter(t)
 	if i < len(all) && !t.Before(all[i].Start) {
@@ -130,7 +123,6 @@ func (all Seasons) following(t time.Time) (Period, error) {
 	return all[i], nil
 }
 
-// ended returns the latest season that has ended by t.
 func (all Seasons) ended(t time.Time) (Period, error) {
 	i := all.endsAfter(t)
 	if i == 0 {
@@ -148,7 +140,6 @@ func (all Seasons) gap(what string, next int) error {
 	return g
 }
 
-// named returns the season that has the tag.
 func (all Seasons) named(tag string) (Period, bool) {
 	i, ok := slices.BinarySearchFunc(all, tag, func(s Period, tag string) int { return strings.Compare(s.Tag, tag) })
 	if !ok {
@@ -157,7 +148,6 @@ func (all Seasons) named(tag string) (Period, bool) {
 	return all[i], true
 }
 
-// longestTag returns the longest of the tags.
 func (all Seasons) longestTag() string {
 	return slices.MaxFunc(all, func(a, b Period) int { return len(a.Tag) - len(b.Tag) }).Tag
 }

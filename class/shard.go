@@ -10,9 +10,8 @@ import (
 	"rankcache"
 )
 
-// A class may be split: each of its boards is kept as several, its shards, that are boards with
-// ids of their own. A shard's id is that of the whole board, ".s" and a number from 0. Which shard
-// has a member is decided by the member alone, so that it never moves.
+// A class may be split: each board is kept as several, its shards, whose ids are its own, ".s" and a number from 0. The
+// member alone decides which shard has it, so that it never moves.
 
 // The fewest and the most shards of a board.
 const (
@@ -20,12 +19,20 @@ const (
 	MaxShards = 64
 )
 
-// shardMark stands between the id of a whole board and the number of a shard.
-const shardMark = ".s"
+const shardMark = ".s" // stands between the id of a whole board and the number of a shard
 
 // ShardID returns the id of a shard, counted from 0, of a whole board.
 func ShardID(whole rankcache.BoardID, shard int) rankcache.BoardID {
 	return whole + shardMark + rankcache.BoardID(strconv.Itoa(shard))
+}
+
+// ShardIDs returns the ids of the n shards of a whole board. The slice is the caller's.
+func ShardIDs(whole rankcache.BoardID, n int) []rankcache.BoardID {
+	ids := make([]rankcache.BoardID, n)
+	for shard := range ids {
+		ids[shard] = ShardID(whole, shard)
+	}
+	return ids
 }
 
 // ShardOf returns which of n shards has a member, from the first 8 bytes of the SHA-1 of its id.
@@ -34,15 +41,13 @@ func ShardOf(member string, n int) int {
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n))
 }
 
-// CutShard returns the id of the whole board whose shard has an id, and which one it is, whatever the class. ok is false for
-// ids that no shard can have.
+// CutShard returns the whole board of a shard's id and the shard's number; ok is false if no shard can have the id.
 func CutShard(id rankcache.BoardID) (whole rankcache.BoardID, shard int, ok bool) {
 	whole, shard = cutShard(id, MaxShards)
 	return whole, shard, shard >= 0
 }
 
-// cutShard is the inverse of [ShardID] for n shards. It returns the id itself and -1 if it is none
-// of a shard.
+// cutShard is the inverse of [ShardID] for n shards. It returns the id itself and -1 if it is none of a shard.
 func cutShard(id rankcache.BoardID, n int) (whole rankcache.BoardID, shard int) {
 	at := strings.LastIndex(string(id), shardMark)
 	if at < 0 {
@@ -115,8 +120,7 @@ func (b Board) As(c *Class) (Board, error) {
 	return as.Shard(b.shard - 1), nil
 }
 
-// For returns the board that has a member's score: a shard of a whole board that is split, else b
-// itself. It returns false if b is a shard that another member's score is on.
+// For returns the board that has a member's score, a shard of a split one; false if b is another member's shard.
 func (b Board) For(member string) (Board, bool) {
 	if b.Class == nil || b.Class.shards == 0 {
 		return b, true

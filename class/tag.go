@@ -6,18 +6,15 @@ import (
 	"time"
 )
 
-// longestDay is the longest that a day has lasted in a zone that stayed on its side
-// of the date line (Antarctica/Casey, 2010-03-05).
+// longestDay is the longest day of a zone that stayed on its side of the date line (Antarctica/Casey, 2010-03-05).
 const longestDay = 27 * time.Hour
 
-// partDigits returns how many digits the numbers of a day's parts have, so that tags
-// sort on the longest day too.
+// partDigits returns how many digits the numbers of a day's parts have, so that tags sort on the longest day too.
 func partDigits(length time.Duration) int {
 	return len(strconv.Itoa(int((longestDay + length - 1) / length)))
 }
 
-// tag returns the name of the period that begins with the day first; n counts the
-// parts or hours of the day before it.
+// tag returns the name of the period that begins with the day first; n counts the parts or hours of the day before it.
 func (c Calendar) tag(first date, n int) string {
 	civil := first.civil()
 	switch c.unit {
@@ -36,17 +33,15 @@ func (c Calendar) tag(first date, n int) string {
 	return civil.Format("20060102")
 }
 
-// Sample returns a tag of the calendar, the longest of seasons; all others have its length, but for parts
-// of days on which a zone changed sides of the date line.
+// Sample returns a tag of the calendar, the longest of seasons; others have its length but beside the date line.
 func (c Calendar) Sample() string {
 	if c.unit == season {
 		return c.seasons.longestTag()
 	}
-	return c.tag(dateFrom(2026, 11, 22).first(c.unit), 0)
+	return c.tag(c.firstDay(dateFrom(2026, 11, 22)), 0)
 }
 
-// Parse returns the period that a tag names. The error wraps [ErrPeriod] for every
-// text that is not the tag of a period.
+// Parse returns the period that a tag names. The error wraps [ErrPeriod] for every other text.
 func (c Calendar) Parse(tag string) (Period, error) {
 	if p, ok := c.seasons.named(tag); ok {
 		return p, nil
@@ -67,8 +62,7 @@ func (c Calendar) canMean(text string) bool {
 	return err == nil
 }
 
-// looksLikeTag is a quick Parse that takes a tag of no period, such as 20261399, for a tag. sample
-// is one of the calendar.
+// looksLikeTag is a quick Parse that takes a tag of no period, such as 20261399, too. sample is a tag of the calendar.
 func (c *Calendar) looksLikeTag(text, sample string) bool {
 	if c.unit == season {
 		_, ok := c.seasons.named(text)
@@ -117,12 +111,11 @@ func (c Calendar) inWeek(tag string) (time.Time, bool) {
 	}
 	y, ok := number(tag[:4])
 	w, ok2 := number(tag[5:])
-	first := dateFrom(y, time.January, 4).first(week)
-	return c.zone.begin(first + date(7*(w-1))), ok && ok2
+	monday := dateFrom(y, time.January, 4).first(week) + date(7*(w-1))
+	return c.zone.begin(monday + c.weekday), ok && ok2
 }
 
-// dateLen is the length of a date such as 20261122.
-const dateLen = 8
+const dateLen = 8 // the length of a date such as 20261122
 
 // number parses up to 6 digits.
 func number(s string) (int, bool) {

@@ -7,22 +7,19 @@ import (
 	"strings"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
-// MaxDimension is the most characters of a dimension's value.
-const MaxDimension = 64
+const MaxDimension = 64 // the most characters of a dimension's value
 
-// maxTemplate is more than the longest id and the names of its dimensions take.
-const maxTemplate = 2 * rankcache.MaxBoardLen
+const maxTemplate = 2 * rankcache.MaxBoardLen // more than the longest id and the names of its dimensions take
 
-// period is the placeholder of the tag.
-const period = "period"
+const period = "period" // the placeholder of the tag
 
 // reserved are the names that a request's other arguments have.
 var reserved = []string{period, "at", "start", "limit", "order", "me", "profiles", "room", "around", "gap", "trend", "percentile", "sort"}
 
-// segment is a piece of a template between two of the signs ":", "." and "_":
-// literal text or a placeholder.
+// segment is a piece of a template between two of the signs ":", "." and "_": literal text or a placeholder.
 type segment struct {
 	text        string // literal, or name of the placeholder
 	placeholder bool
@@ -32,11 +29,9 @@ type segment struct {
 func (s segment) isTag() bool { return s.placeholder && s.text == period }
 func (s segment) isDim() bool { return s.placeholder && s.text != period }
 
-// template makes ids such as gift:7:20261122-17 from gift:{zone}:{period}.
-type template []segment
+type template []segment // makes ids such as gift:7:20261122-17 from gift:{zone}:{period}
 
-// parseTemplate splits a template. {period} must be in it once if tagged, else not
-// at all.
+// parseTemplate splits a template. {period} must be in it once if tagged, else not at all.
 func parseTemplate(text string, tagged bool) (template, error) {
 	if len(text) > maxTemplate {
 		return nil, fmt.Errorf("board %.100q…: want at most %d characters", text, maxTemplate)
@@ -71,8 +66,8 @@ func splitTemplate(text string) (t template, err error) {
 			}
 		} else if strings.ContainsAny(s.text, "{}") {
 			return nil, fmt.Errorf("placeholder in %q: want one of : . _ on each side", s.text)
-		} else if err := rankcache.BoardID(s.text).Check(); s.text != "" && err != nil {
-			return nil, err
+		} else if !wire.IsPlain(rankcache.BoardID(s.text)) {
+			return nil, fmt.Errorf("%w %q: want characters of A-Z a-z 0-9 . _ : -", rankcache.ErrBoard, s.text)
 		}
 		t = append(t, s)
 	}
@@ -102,7 +97,6 @@ func CheckName(name string) error {
 	return nil
 }
 
-// names returns the names of the placeholders.
 func (t template) names() (names []string) {
 	for _, s := range t {
 		if s.placeholder {
@@ -141,8 +135,7 @@ func (t template) parse(id string) (map[string]string, bool) {
 	return values, true
 }
 
-// matches reports whether parse would find values in id, and what looks like a tag of the calendar,
-// of which sample is one. It allocates nothing.
+// matches reports whether parse would find values in id, and what looks like a tag. It allocates nothing.
 func (t template) matches(id string, c *Calendar, sample string) bool {
 	for i, s := range t {
 		text, sign, rest, more := cutSign(id)
@@ -165,13 +158,12 @@ func alike(a, b string) bool {
 	return len(a) == len(b)
 }
 
-// CheckDimension returns an error unless value is 1 to [MaxDimension] characters of
-// A-Z, a-z and 0-9.
+// CheckDimension returns an error unless value is 1 to [MaxDimension] characters of A-Z, a-z and 0-9.
 func CheckDimension(value string) error {
 	if len(value) == 0 || len(value) > MaxDimension {
 		return fmt.Errorf("%d characters, want 1 to %d", len(value), MaxDimension)
 	}
-	if rankcache.BoardID(value).Check() != nil || strings.ContainsAny(value, ":._-") {
+	if !wire.IsPlain(rankcache.BoardID(value)) || strings.ContainsAny(value, ":._-") {
 		return errors.New("want characters of A-Z a-z 0-9")
 	}
 	return nil

@@ -12,21 +12,20 @@ import (
 	"rankcache/wire"
 )
 
-// Changes answers changes in older forms, and has the next handler answer everything else.
-// It may be used concurrently.
+// Changes answers changes in older forms, and has the next handler answer everything else. It may be used concurrently.
 type Changes struct {
 	next    http.Handler
 	classes func() *rooms.File
+	boards  rankcache.Reader
 	board   rankcache.BoardID
 }
 
-// NewChanges returns a handler before next, which is the writer's with its checks of tokens.
-// classes returns the rooms file in force, never nil; board is that of points without one, or "".
-func NewChanges(next http.Handler, classes func() *rooms.File, board rankcache.BoardID) *Changes {
-	return &Changes{next, classes, board}
+// NewChanges returns a handler before next, which is the writer's with its checks of tokens. classes returns the rooms
+// file in force, never nil; boards tells which boards Redis has; board is that of points without one, or "".
+func NewChanges(next http.Handler, classes func() *rooms.File, boards rankcache.Reader, board rankcache.BoardID) *Changes {
+	return &Changes{next, classes, boards, board}
 }
 
-// ServeHTTP implements [http.Handler].
 func (h *Changes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer func(http.ResponseWriter, *http.Request, []byte) error
 	switch r.URL.Path {
@@ -60,28 +59,12 @@ func (h *Changes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// changeProblem returns the problem of an error of a change: what is not of the request is a
-// fault of this process.
+// changeProblem returns the problem of an error of a change: what is not of the request is a fault of this process.
 func changeProblem(err error) *httpserve.Problem {
 	return problemOf(err, func(error) httpserve.Problem { return internal.Problem })
 }
 
-// command is what the next handler takes.
-type command struct {
-	Board  string            `json:"board,omitempty"`
-	Class  string            `json:"class,omitempty"`
-	Dims   map[string]string `json:"dims,omitempty"`
-	Member string            `json:"member"`
-	Op     string            `json:"op"`
-	Delta  *float64          `json:"delta,omitempty"`
-	Score  *float64          `json:"score,omitempty"`
-	Order  string            `json:"order"`
-	At     int64             `json:"at,omitempty"`
-	Data   *string           `json:"data,omitempty"`
-}
-
-// post sends a body to the next handler as if the caller had posted it to a path, and returns
-// the answer. A token in the body stands in for that of the header.
+// post sends a body to the next handler as if posted to a path. A token in the body stands in for the header's.
 func (h *Changes) post(r *http.Request, path, token string, body []byte) *reply {
 	inner := r.Clone(r.Context())
 	inner.URL.Path, inner.URL.RawPath, inner.RequestURI = path, "", path
@@ -94,7 +77,6 @@ func (h *Changes) post(r *http.Request, path, token string, body []byte) *reply 
 	return answer
 }
 
-// reply is an answer of the next handler.
 type reply struct {
 	header http.Header
 	status int
@@ -108,7 +90,6 @@ func (a *reply) WriteHeader(status int) { a.status = status }
 
 func (a *reply) Write(p []byte) (int, error) { return a.body.Write(p) }
 
-// pass sends the answer on as it is.
 func (a *reply) pass(w http.ResponseWriter) {
 	for name, values := range a.header {
 		w.Header()[name] = values
@@ -117,8 +98,7 @@ func (a *reply) pass(w http.ResponseWriter) {
 	_, _ = w.Write(a.body.Bytes()) // the caller may have gone
 }
 
-// orderOf returns the order id of a message and a member. Without a message each request is
-// a new change.
+// orderOf returns the order id of a message and a member. Without a message each request is a new change.
 func orderOf(message, member string) string {
 	if message == "" {
 		message = rand.Text()
@@ -134,7 +114,6 @@ func checkOrder(order string) error {
 	return nil
 }
 
-// atOf returns the time of a change in Unix milliseconds; 0: now.
 func atOf(seconds *integer) int64 {
 	if seconds == nil {
 		return 0

@@ -21,7 +21,6 @@ func classByIDs(file *rooms.File, act, rank integer) (*rooms.Class, error) {
 	return kind, nil
 }
 
-// name is what rank_name and rank_type name.
 type name struct {
 	kind  *rooms.Class // nil: it is a board
 	board rankcache.BoardID
@@ -44,10 +43,20 @@ func nameOf(file *rooms.File, rankName string, rankType text) (n name, err error
 	return n, nil
 }
 
-// choose takes rank_type: the values of the class's dimensions in the order of its template, with
-// commas between them, and behind an @ the period.
+// noName returns the error of a rank_name that is no class and no board: a change would make one that never ends.
+func noName(rankName string) error {
+	return notFound("unknown_class", "No such class", fmt.Sprintf("rank_name %.60s is no class, and no board that exists or that the rooms file names", rankName))
+}
+
+// exists reports whether there is, or was, a board that the answer is of.
+func exists(a *rankcache.Answer) bool { return a.Members > 0 || a.Seq > 0 }
+
+// choose takes rank_type: dimensions in the template's order, with commas between, and behind an @ the period.
 func (n *name) choose(rankType string) error {
 	list, at, tagged := strings.Cut(rankType, "@")
+	if _, err := time.Parse("20060102", list); err == nil && !tagged && len(n.kind.Dimensions()) == 0 {
+		list, at, tagged = "", list, true
+	}
 	if n.at = at; tagged && at == "" {
 		return badField("rank_type", "want a tag, now or previous behind @")
 	}

@@ -6,32 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	"rankcache/internal/httpserve"
 	"rankcache/wire"
 )
 
-// maxLen is the longest request in an older form that is read, in bytes.
-const maxLen = 64 << 10
+const maxLen = 64 << 10 // the longest request in an older form that is read, in bytes
 
-// maxExact is the greatest integer up to which a double has all.
-const maxExact = 1 << 53
+const maxExact = 1 << 53 // the greatest integer up to which a double has all
 
 // fieldError is what is wrong with a request in an older form.
 type fieldError struct {
-	Field string
-	// Unsupported tells that the field may be right, but that boards have nothing like it.
-	Unsupported bool
+	Field       string
+	Unsupported bool // the field may be right, but that boards have nothing like it
 	Err         error
 }
 
 func (e *fieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 
-// Unwrap returns the cause.
 func (e *fieldError) Unwrap() error { return e.Err }
 
-// badField returns the error of a field that is wrong.
 func badField(field, format string, args ...any) *fieldError {
 	return &fieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
@@ -41,8 +39,7 @@ func unsupported(field, format string, args ...any) *fieldError {
 	return &fieldError{field, true, fmt.Errorf(format, args...)}
 }
 
-// decode reads one JSON value of at most [maxLen] bytes, as [wire.DecodeStrict] does. Fields that to
-// has not are unsupported. The error is a [*fieldError].
+// decode reads one JSON value of at most [maxLen] bytes; unknown fields are unsupported. The error is a [*fieldError].
 func decode(data []byte, to any) error {
 	if len(data) > maxLen {
 		return badField("json", "want at most %d bytes", maxLen)
@@ -63,10 +60,8 @@ type rankObj struct {
 	ObjID  text    `json:"objId,omitempty"`
 }
 
-// integer is an integer from 0 that JSON has as a number or, as protobuf writes it, as a string.
-type integer int
+type integer int // an integer from 0 that JSON has as a number or, as protobuf writes it, as a string
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (n *integer) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -81,10 +76,8 @@ func (n *integer) UnmarshalJSON(data []byte) error {
 
 func noNumber(data []byte) error { return fmt.Errorf("is %.40s, not a number in range", data) }
 
-// decimal is a finite number that JSON may have as a string.
-type decimal float64
+type decimal float64 // a finite number that JSON may have as a string
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (n *decimal) UnmarshalJSON(data []byte) error {
 	v, err := parseNumber(strings.Trim(string(data), `"`))
 	if err != nil {
@@ -94,8 +87,7 @@ func (n *decimal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseNumber takes decimal numbers alone, where ParseFloat has further forms. The value is
-// infinite beside [strconv.ErrRange].
+// parseNumber takes decimal numbers alone, unlike ParseFloat. The value is infinite beside [strconv.ErrRange].
 func parseNumber(text string) (float64, error) {
 	if strings.Trim(text, "0123456789+-.eE") != "" {
 		return 0, strconv.ErrSyntax
@@ -103,11 +95,8 @@ func parseNumber(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// wholeScore is a score from 0: an unsigned number of 64 bits in the older form. A fraction
-// is cut off.
-type wholeScore float64
+type wholeScore float64 // a score from 0: an unsigned number of 64 bits in the older form. A fraction is cut off.
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (s *wholeScore) UnmarshalJSON(data []byte) error {
 	text := strings.Trim(string(data), `"`)
 	v, err := parseNumber(text)
@@ -124,18 +113,19 @@ func (s *wholeScore) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// shownScore returns a score as the older form has it: without its fraction.
-func shownScore(score float64) (uint64, error) {
-	if score < 0 || score >= 1<<64 {
-		return 0, unsupported("score", "%v is not an unsigned number of 64 bits: read the board by /v1/boards", score)
+// shownScore returns a score without its fraction, and code 0; the nearest unsigned one, and 422, where it is none.
+func shownScore(score float64) (shown uint64, code int) {
+	switch {
+	case score < 0:
+		return 0, http.StatusUnprocessableEntity
+	case score >= 1<<64:
+		return math.MaxUint64, http.StatusUnprocessableEntity
 	}
-	return uint64(score), nil
+	return uint64(score), 0
 }
 
-// texts is a list of strings; one empty string is an empty list, as it was once asked for.
-type texts []string
+type texts []string // a list of strings; one empty string is an empty list, as it was once asked for
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (t *texts) UnmarshalJSON(data []byte) error {
 	if string(data) == `""` {
 		return nil
@@ -143,10 +133,8 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	return wire.DecodeStrict(data, (*[]string)(t))
 }
 
-// text is a string that JSON may have as a number.
-type text string
+type text string // a string that JSON may have as a number
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (t *text) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -160,4 +148,66 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	}
 	*t = text(n)
 	return nil
+}
+
+type problem struct{ httpserve.Problem } // an error that is answered as it is
+
+func (p problem) Error() string { return p.Code + ": " + p.Detail }
+
+// internal answers a fault of this process.
+var internal = problem{httpserve.Problem{Status: http.StatusInternalServerError, Code: "internal", Title: "Internal error"}}
+
+func notFound(code, title, detail string) error {
+	return problem{httpserve.Problem{Status: http.StatusNotFound, Code: code, Title: title, Detail: detail}}
+}
+
+func badMethod(allow string) *httpserve.Problem {
+	return &httpserve.Problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "Method not allowed", Allow: allow}
+}
+
+// problemOf returns the problem of an error of this package, or that which other makes of another error; nil for nil.
+func problemOf(err error, other func(error) httpserve.Problem) *httpserve.Problem {
+	if err == nil {
+		return nil
+	}
+	if own, ok := errors.AsType[problem](err); ok {
+		return &own.Problem
+	}
+	if wrong, ok := errors.AsType[*fieldError](err); ok {
+		return wrong.problem()
+	}
+	p := other(err)
+	return &p
+}
+
+func (e *fieldError) problem() *httpserve.Problem {
+	p := &httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: e.Field, Detail: e.Err.Error()}
+	if e.Unsupported {
+		p.Status, p.Code, p.Title = http.StatusUnprocessableEntity, "not_supported", "Not supported"
+	}
+	return p
+}
+
+// envelope is what answers by rank_name are in. Both names of a field have the same value: callers use either.
+type envelope struct {
+	Code    int    `json:"code"` // 0, or the status of the answer
+	ErrCode int    `json:"errcode"`
+	Message string `json:"message"` // "ok", or what is wrong
+	ErrMsg  string `json:"errmsg"`
+	Data    any    `json:"data"`
+}
+
+// inEnvelope returns the envelope of data, or of a problem instead.
+func inEnvelope(data any, p *httpserve.Problem) envelope {
+	if p == nil {
+		return envelope{Message: "ok", ErrMsg: "ok", Data: data}
+	}
+	text := messageOf(p)
+	return envelope{p.Status, p.Status, text, text, nil}
+}
+
+// messageOf returns a problem in one line: its code, its argument and its detail.
+func messageOf(p *httpserve.Problem) string {
+	parts := slices.DeleteFunc([]string{p.Code, p.Argument, p.Detail}, func(part string) bool { return part == "" })
+	return strings.Join(parts, ": ")
 }

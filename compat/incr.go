@@ -1,7 +1,10 @@
 package compat
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"time"
 
@@ -10,7 +13,6 @@ import (
 	"rankcache/wire"
 )
 
-// incrRequest is what incrScore takes.
 type incrRequest struct {
 	Name  string   `json:"rank_name"`
 	Type  text     `json:"rank_type"`
@@ -19,22 +21,17 @@ type incrRequest struct {
 	MsgID text     `json:"msg_id"`
 }
 
-// incremented is the data of a good answer.
 type incremented struct {
-	Item   string  `json:"rank_item"`
+	Item   item    `json:"rank_item"`
 	Score  float64 `json:"score"`
-	Status int     `json:"status"`
+	Status bool    `json:"status"` // true
 }
 
-// applied is the status of each good answer.
-const applied = 1
-
-// increments answers /compat/incrScore.
 type increments struct{ *Changes }
 
 // incrScore adds to a score of the class that rank_name names, else of the board with that id.
 func (h increments) incrScore(w http.ResponseWriter, r *http.Request, body []byte) error {
-	c, err := h.decodeIncr(body)
+	c, err := h.decodeIncr(r.Context(), body)
 	if err != nil {
 		writeEnvelope(w, changeProblem(err), nil)
 		return nil
@@ -56,21 +53,24 @@ func (h increments) incrScore(w http.ResponseWriter, r *http.Request, body []byt
 	if err := json.Unmarshal(answer.body.Bytes(), &update); err != nil {
 		return internal
 	}
-	writeEnvelope(w, nil, incremented{c.Member, update.Score, applied})
+	writeEnvelope(w, nil, incremented{item(c.Member), update.Score, true})
 	return nil
 }
 
 func writeEnvelope(w http.ResponseWriter, p *httpserve.Problem, data any) {
 	status := http.StatusOK
 	if p != nil {
-		if status = p.Status; status == http.StatusServiceUnavailable {
+		switch status = p.Status; status {
+		case http.StatusServiceUnavailable:
 			w.Header().Set("Retry-After", "1")
+		case http.StatusTooManyRequests:
+			w.Header().Set("Retry-After", "60") // at the latest
 		}
 	}
 	httpserve.WriteJSON(w, status, inEnvelope(data, p))
 }
 
-func (h increments) decodeIncr(body []byte) (*command, error) {
+func (h increments) decodeIncr(ctx context.Context, body []byte) (*wire.Command, error) {
 	var r incrRequest
 	if err := decode(body, &r); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (h increments) decodeIncr(body []byte) (*command, error) {
 	if err := rankcache.CheckMember(string(r.Item)); err != nil {
 		return nil, badField("rank_item", "%w", err)
 	}
-	c := &command{Member: string(r.Item), Op: wire.OpIncr.String(), Delta: (*float64)(r.Score), Order: orderOf(string(r.MsgID), string(r.Item))}
+	c := &wire.Command{Member: string(r.Item), Op: wire.OpIncr.String(), Delta: (*float64)(r.Score), Order: orderOf(string(r.MsgID), string(r.Item))}
 	if err := checkOrder(c.Order); err != nil {
 		return nil, err
 	}
@@ -94,6 +94,78 @@ func (h increments) decodeIncr(body []byte) (*command, error) {
 		return c, nil
 	}
 	board, _, err := n.boardOf(time.Now())
-	c.Board = string(board)
-	return c, err
+	if c.Board = string(board); err != nil || h.classes().Names(board) {
+		return c, err
+	}
+	a := rankcache.One(ctx, h.boards, rankcache.Query{Board: board, Limit: 1})
+	switch {
+	case a.Err != nil:
+		return nil, problem{httpserve.Problem{Status: http.StatusServiceUnavailable, Code: "origin_unavailable", Title: "Redis did not answer", Detail: a.Err.Error()}}
+	case !exists(&a):
+		return nil, noName(r.Name)
+	}
+	return c, nil
+}
+
+// pointsRequest is what POST /v1/scores takes of callers that know of users.
+type pointsRequest struct {
+	User   text     `json:"user_id"`
+	Points *decimal `json:"points"`
+	MsgID  text     `json:"msg_id"`
+}
+
+// points adds the points of a user on the board of ?board= or the configured one. Commands are for the next handler.
+type points struct{ *Changes }
+
+// boardOf returns the board that a request may add points on, "" if none is known: then the next handler answers it.
+func (h points) boardOf(r *http.Request) rankcache.BoardID {
+	if r.URL.Path != "/v1/scores" || r.Method != http.MethodPost {
+		return ""
+	}
+	if named := r.URL.Query().Get("board"); named != "" {
+		return rankcache.BoardID(named)
+	}
+	return h.board
+}
+
+func (h points) serve(w http.ResponseWriter, r *http.Request, board rankcache.BoardID) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxLen+1))
+	var fields map[string]json.RawMessage
+	if err == nil && json.Unmarshal(body, &fields) == nil && fields["user_id"] != nil {
+		if body, err = h.command(body, board); err != nil {
+			changeProblem(err).Write(w)
+			return
+		}
+		r.ContentLength = int64(len(body))
+	}
+	r.Body = readCloser{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	h.next.ServeHTTP(w, r)
+}
+
+// readCloser reads what was read of a body before the rest of it.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+func (h points) command(body []byte, board rankcache.BoardID) ([]byte, error) {
+	var r pointsRequest
+	if err := decode(body, &r); err != nil {
+		return nil, err
+	}
+	if r.Points == nil {
+		return nil, badField("points", "is missing")
+	}
+	if err := board.Check(); err != nil {
+		return nil, badField("board", "%w", err)
+	}
+	user := string(r.User)
+	if err := rankcache.CheckMember(user); err != nil {
+		return nil, badField("user_id", "%w", err)
+	}
+	c := wire.Command{Board: string(board), Member: user, Op: wire.OpIncr.String(), Delta: (*float64)(r.Points), Order: orderOf(string(r.MsgID), user)}
+	if err := wire.CheckOrderID(c.Order); err != nil {
+		return nil, badField("msg_id", "with the user behind it: %w", err)
+	}
+	return json.Marshal(c)
 }

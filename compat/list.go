@@ -1,10 +1,9 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"slices"
 	"time"
 
 	"rankcache"
@@ -27,43 +26,39 @@ const (
 	filterCompare = "RANK_COMPARE"
 )
 
-// listRequest is GetRankListReq.
 type listRequest struct {
 	ActID   integer  `json:"actId"`
 	RankObj rankObj  `json:"rankObj"`
 	Start   integer  `json:"start"`
 	Limit   *integer `json:"limit"`
-	Time    *integer `json:"t_time"`
+	Time    integer  `json:"t_time,case:ignore"`
 	Member  text     `json:"tid"`
 	Filter  []string `json:"needDataFilter"`
-	Total   bool     `json:"need_total"`
+	Total   bool     `json:"need_total,case:ignore"`
 	Groups  []text   `json:"groups"`
-	Ext     texts    `json:"ext_json"`
-	Order   integer  `json:"order_type"`
+	Ext     texts    `json:"ext_json,case:ignore"` // not looked at
+	Order   integer  `json:"order_type,case:ignore"`
 	NoCache bool     `json:"noCache"`
 
 	asked wanted
 }
 
-// wanted is what needDataFilter asks for.
 type wanted struct {
-	rows, info, trend, allGroups, groups bool
-	// all tells that it names nothing: then it asks for all that there is.
-	all bool
+	rows, info, trend, allGroups, someGroups bool
+	all                                      bool // it names nothing: then it asks for all that there is
 }
 
-// listAnswer is GetRankListRsp.
 type listAnswer struct {
-	ActID     integer `json:"actId"`
-	RankObj   rankObj `json:"rankObj"`
-	Name      string  `json:"rank_name"`
-	List      []row   `json:"rank_list"`
-	Mine      *row    `json:"rank_my,omitempty"`
-	Total     *int    `json:"rank_total,omitempty"`
-	Groups    []row   `json:"group_rank_list"`
-	Locked    string  `json:"locked"`
-	Ext       texts   `json:"ext_json"`
-	AllGroups []row   `json:"all_group_rank_list"`
+	ActID      integer     `json:"actId"`
+	RankObj    rankObj     `json:"rankObj"`
+	Name       string      `json:"rank_name"`
+	List       []row       `json:"rank_list"`
+	Mine       *row        `json:"rank_my,omitempty"`
+	Total      *int        `json:"rank_total,omitempty"`
+	Groups     []row       `json:"group_rank_list"`
+	Locked     string      `json:"locked"`
+	Ext        texts       `json:"ext_json"`
+	GroupLists []groupList `json:"all_group_rank_list"`
 }
 
 // row is one row of a list. A member that is not on the board has rank 0 and score 0.
@@ -71,12 +66,12 @@ type row struct {
 	Rank   int             `json:"rank"`
 	Member string          `json:"member_id"`
 	Score  uint64          `json:"score"`
+	Code   int             `json:"errCode,omitempty"` // 422: the score is beyond unsigned numbers, and shown as the nearest
 	Data   string          `json:"data,omitempty"`
 	Info   json.RawMessage `json:"info,omitempty"`
 	Before *int            `json:"previous_rank,omitempty"` // 0: it was not on that board
 }
 
-// lists answers /compat/rank/list.
 type lists struct{ *Reads }
 
 func (h lists) list(ctx context.Context, body []byte) (any, error) {
@@ -95,22 +90,26 @@ func (h lists) list(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	now, at := h.cfg.Now(), h.cfg.Now()
-	if r.Time != nil {
-		at = time.Unix(int64(*r.Time), 0)
+	if r.Time != 0 {
+		at = time.Unix(int64(r.Time), 0)
 	}
-	board, err := boardAt(kind, string(r.RankObj.ObjID), at, now)
+	dims, err := kind.OneDim(string(r.RankObj.ObjID))
+	if err != nil {
+		return nil, badField("objId", "%w", err)
+	}
+	board, err := boardAt(kind, dims, at, now)
 	if err != nil {
 		return nil, err
 	}
-	answer := &listAnswer{ActID: r.ActID, RankObj: r.RankObj, Name: kind.Title, List: []row{}, Groups: []row{}, AllGroups: []row{}, Ext: texts{}}
-	life, err := h.addRows(ctx, &r, board.ID, answer)
+	answer := &listAnswer{ActID: r.ActID, RankObj: r.RankObj, Name: cmp.Or(kind.Title, kind.Name()), List: []row{}, Groups: []row{}, GroupLists: []groupList{}, Ext: texts{}}
+	a, err := h.addRows(ctx, &r, board.ID, answer)
 	if err != nil {
 		return nil, err
 	}
 	h.addInfo(ctx, &r, answer)
 	h.addTrend(ctx, &r, board, now, answer)
-	answer.Locked = locked(life, board.Period, now)
-	return answer, h.addGroups(ctx, &r, kind, at, now, answer)
+	answer.Locked = locked(kind, &a, board.Period, now)
+	return answer, groups{h, &r, kind, at, now}.add(ctx, board, answer)
 }
 
 // check checks what does not depend on the board, and sets the default of limit.
@@ -122,15 +121,14 @@ func (r *listRequest) check(kind *rooms.Class) error {
 	switch {
 	case r.Start > rankcache.MaxStart:
 		return badField("start", "is %d, want 0 to %d", r.Start, rankcache.MaxStart)
-	case *r.Limit < 1 || *r.Limit > most:
-		return badField("limit", "is %d, want 1 to %d", *r.Limit, most)
+	case *r.Limit < 1 || *r.Limit > maxLimit:
+		return badField("limit", "is %d, want 1 to %d", *r.Limit, maxLimit)
 	case r.Order != 0 && r.Order != 1:
 		return badField("order_type", "is %d, want 0 (the best first) or 1 (the lowest score first)", r.Order)
-	case slices.ContainsFunc(r.Ext, func(s string) bool { return s != "" }):
-		return unsupported("ext_json", "nothing is known of its content: leave it empty")
 	case len(r.Groups) > maxGroups:
 		return badField("groups", "%d groups, want at most %d", len(r.Groups), maxGroups)
 	}
+	*r.Limit = min(*r.Limit, most)
 	if r.Member != "" {
 		if err := rankcache.CheckMember(string(r.Member)); err != nil {
 			return badField("tid", "%w", err)
@@ -144,39 +142,42 @@ func (r *listRequest) check(kind *rooms.Class) error {
 	return nil
 }
 
-// want sets what is asked for of a class; profiles is whether there are any.
+// want sets what is asked for of a class; what the class has nothing for stays empty.
 func (r *listRequest) want(profiles bool, kind *rooms.Class) error {
-	has := wanted{rows: true, info: profiles, trend: kind.Calendar().Periodic(), allGroups: kind.Group != "", groups: kind.Group != "" && len(r.Groups) > 0}
-	if len(r.Filter) == 0 {
-		r.asked = has
-		r.asked.all = true
-	}
+	r.asked.all = len(r.Filter) == 0
 	for _, f := range r.Filter {
-		if err := r.add(f, &has, kind); err != nil {
+		if err := r.add(f, kind); err != nil {
 			return err
 		}
 	}
-	if r.asked.groups != (len(r.Groups) > 0) {
+	if r.asked.all {
+		r.asked = wanted{rows: true, info: true, trend: true, allGroups: kind.Group != "" && len(r.Groups) == 0, someGroups: len(r.Groups) > 0, all: true}
+	}
+	r.asked.info = r.asked.info && profiles
+	r.asked.trend = r.asked.trend && kind.Calendar().Periodic()
+	switch {
+	case r.asked.allGroups && r.asked.someGroups:
+		return badField("needDataFilter", "want one of ALL_GROUP and SPEC_GROUP")
+	case r.asked.someGroups != (len(r.Groups) > 0):
 		return badField("groups", "want 1 to %d groups with SPEC_GROUP, and none without", maxGroups)
+	case r.asked.someGroups && kind.Group == "":
+		return unsupported(filterSome, "class %s has no group in the rooms file", kind.Name())
 	}
 	return nil
 }
 
 // add adds one value of needDataFilter.
-func (r *listRequest) add(filter string, has *wanted, kind *rooms.Class) error {
+func (r *listRequest) add(filter string, kind *rooms.Class) error {
+	asked := &r.asked
 	switch filter {
 	case filterRaw:
-		r.asked.rows = true
+		asked.rows = true
 	case filterInfo:
-		if r.asked.rows, r.asked.info = true, true; !has.info {
-			return unsupported(filter, "no profile source is configured")
-		}
+		asked.rows, asked.info = true, true
 	case filterCompare:
-		if r.asked.rows, r.asked.trend = true, true; !has.trend {
-			return unsupported(filter, "class %s has no periods", kind.Name())
-		}
+		asked.rows, asked.trend = true, true
 	case filterAll, filterSome:
-		r.asked.allGroups, r.asked.groups = r.asked.allGroups || filter == filterAll, r.asked.groups || filter == filterSome
+		asked.allGroups, asked.someGroups = asked.allGroups || filter == filterAll, asked.someGroups || filter == filterSome
 		if kind.Group == "" {
 			return unsupported(filter, "class %s has no group in the rooms file", kind.Name())
 		}
@@ -186,12 +187,7 @@ func (r *listRequest) add(filter string, has *wanted, kind *rooms.Class) error {
 	return nil
 }
 
-// boardAt returns the board of a class whose one dimension has the value, at a time.
-func boardAt(kind *rooms.Class, value string, at, now time.Time) (class.Board, error) {
-	dims, err := kind.OneDim(value)
-	if err != nil {
-		return class.Board{}, badField("objId", "%w", err)
-	}
+func boardAt(kind *rooms.Class, dims map[string]string, at, now time.Time) (class.Board, error) {
 	board, err := kind.At(dims, at)
 	if err != nil {
 		return board, noBoard("t_time", err)
@@ -206,19 +202,19 @@ func gone(kind *rooms.Class, p class.Period) error {
 	return notFound("unknown_period", "Period is not kept any more", kind.Gone(p).Error())
 }
 
-// locked tells whether the board of a period takes changes. Only Redis tells that no score
-// changes any more: after the end by the clock a command that came in time may be applied.
-func locked(life rankcache.Life, p class.Period, now time.Time) string {
+// locked tells whether the board of a period takes changes. Only Redis tells: a command that came in time may be
+// applied later. An empty board is not closed there: it is locked when its period's order ids have ended.
+func locked(kind *rooms.Class, a *rankcache.Answer, p class.Period, now time.Time) string {
+	periodic := p.Tag != ""
 	switch {
-	case life >= rankcache.LifeClosed:
+	case a.Life >= rankcache.LifeClosed, periodic && a.Life == rankcache.LifeOpen && a.Members == 0 && !now.Before(p.End.Add(kind.Grace+kind.Orders)):
 		return "locked"
-	case life == rankcache.LifeClosing, p.Tag != "" && !now.Before(p.End):
+	case a.Life == rankcache.LifeClosing, periodic && !now.Before(p.End):
 		return "locking"
 	}
 	return "nolock"
 }
 
-// direction returns which end of a board comes first.
 func (r *listRequest) direction() rankcache.Direction {
 	if r.Order == 1 {
 		return rankcache.LowestFirst
@@ -226,7 +222,6 @@ func (r *listRequest) direction() rankcache.Direction {
 	return rankcache.Descending
 }
 
-// query returns how the request reads a board.
 func (r *listRequest) query(board rankcache.BoardID) rankcache.Query {
 	q := rankcache.Query{Board: board, Order: r.direction()}
 	if r.NoCache {
@@ -235,9 +230,8 @@ func (r *listRequest) query(board rankcache.BoardID) rankcache.Query {
 	return q
 }
 
-// addRows adds the page, the caller's row and the total, all of one moment unless the page
-// is a refreshed one that does not have the caller, and returns the board's life of it.
-func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (life rankcache.Life, err error) {
+// addRows adds the page, the caller's row and the total, and returns the answer that they are of.
+func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (rankcache.Answer, error) {
 	q := r.query(board)
 	q.Start, q.Limit = int(r.Start), int(*r.Limit)
 	if r.Member != "" {
@@ -245,45 +239,36 @@ func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.Boar
 	}
 	a := rankcache.One(ctx, h.cfg.Reader, q)
 	if a.Err != nil {
-		return 0, a.Err
+		return a, a.Err
 	}
 	if r.asked.rows {
-		if to.List, err = rowsOf(&a); err != nil {
-			return 0, err
-		}
+		to.List = rowsOf(&a)
 	}
 	if r.Member != "" && a.Own[0].Err == nil { // else the list is answered without it
-		mine, err := rowOf(string(r.Member), a.Form.Shown(a.Own[0].Score), a.Own[0].Rank)
-		if err != nil {
-			return 0, err
-		}
+		mine := rowOf(&a.Own[0].Standing, a.Form)
 		mine.Data = a.Own[0].Data.Of(mine.Member)
 		to.Mine = &mine
 	}
 	if r.Total {
 		to.Total = &a.Members
 	}
-	return a.Life, nil
+	return a, nil
 }
 
-func rowOf(member string, score float64, rank int) (row, error) {
-	shown, err := shownScore(score)
-	return row{Rank: rank, Member: member, Score: shown}, err
+func rowOf(s *rankcache.Standing, form rankcache.ScoreForm) row {
+	shown, code := shownScore(form.Shown(s.Score))
+	return row{Rank: s.Rank, Member: s.Member, Score: shown, Code: code}
 }
 
-func rowsOf(a *rankcache.Answer) ([]row, error) {
+func rowsOf(a *rankcache.Answer) []row {
 	rows := make([]row, len(a.Entries))
 	for i, e := range a.Entries {
-		var err error
-		if rows[i], err = rowOf(e.Member, a.Form.Shown(e.Score), a.Start+i+1); err != nil {
-			return nil, err
-		}
+		rows[i] = rowOf(&rankcache.Standing{Member: e.Member, Score: e.Score, Rank: a.Start + i + 1}, a.Form)
 		rows[i].Data = a.Data.Of(e.Member)
 	}
-	return rows, nil
+	return rows
 }
 
-// ranked returns all rows of members, and their members.
 func (a *listAnswer) ranked() (rows []*row, members []string) {
 	for i := range a.List {
 		rows = append(rows, &a.List[i])
@@ -297,7 +282,6 @@ func (a *listAnswer) ranked() (rows []*row, members []string) {
 	return rows, members
 }
 
-// addInfo adds the members' profiles.
 func (h lists) addInfo(ctx context.Context, r *listRequest, to *listAnswer) {
 	rows, members := to.ranked()
 	if !r.asked.info || len(rows) == 0 {
@@ -310,8 +294,7 @@ func (h lists) addInfo(ctx context.Context, r *listRequest, to *listAnswer) {
 	}
 }
 
-// addTrend adds the members' ranks in the period before. A list is answered without them where they
-// can't be read.
+// addTrend adds the members' ranks in the period before. A list is answered without them where they can't be read.
 func (h lists) addTrend(ctx context.Context, r *listRequest, board class.Board, now time.Time, to *listAnswer) {
 	rows, members := to.ranked()
 	if !r.asked.trend || len(rows) == 0 {
@@ -330,54 +313,4 @@ func (h lists) addTrend(ctx context.Context, r *listRequest, board class.Board, 
 		rank := ranks[row.Member]
 		row.Before = &rank
 	}
-}
-
-// addGroups adds rows of the board of groups that goes with the class's board.
-func (h lists) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class, at, now time.Time, to *listAnswer) error {
-	if !r.asked.allGroups && !r.asked.groups {
-		return nil
-	}
-	group := h.cfg.Classes().Class(kind.Group)
-	if group == nil { // another rooms file came into force
-		return notFound("unknown_class", "No such class", "the class of the groups is not in the rooms file any more")
-	}
-	value := string(r.RankObj.ObjID)
-	if len(group.Dimensions()) == 0 {
-		value = ""
-	}
-	board, err := boardAt(group, value, at, now)
-	if _, gone := errors.AsType[problem](err); gone && r.asked.all { // all that there is
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	q := r.query(board.ID)
-	if r.asked.allGroups {
-		q.Limit = maxLimit
-	}
-	for _, g := range r.Groups {
-		q.Members = append(q.Members, string(g))
-	}
-	a := rankcache.One(ctx, h.cfg.Reader, q)
-	if a.Err != nil {
-		return a.Err
-	}
-	if r.asked.allGroups {
-		if to.AllGroups, err = rowsOf(&a); err != nil {
-			return err
-		}
-	}
-	for i := range a.Own {
-		own := &a.Own[i]
-		if own.Err != nil {
-			return own.Err
-		}
-		group, err := rowOf(own.Member, a.Form.Shown(own.Score), own.Rank)
-		if err != nil {
-			return err
-		}
-		to.Groups = append(to.Groups, group)
-	}
-	return nil
 }

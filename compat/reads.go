@@ -24,15 +24,13 @@ type Config struct {
 // Reader reads boards.
 type Reader interface {
 	rankcache.Reader
-	// FormerRanks returns the ranks of the query's members on its board, of a period before, and
-	// until when they hold.
+	// FormerRanks returns the ranks of the query's members on its board, of a period before, and until when they hold.
 	FormerRanks(ctx context.Context, q *rankcache.Query, now time.Time) (ranks map[string]int, until time.Time, err error)
 }
 
 // Profiles has the members' profiles.
 type Profiles interface {
-	// Join sets dst[i] to the profile of members[i], a JSON object that must not be
-	// changed, or to nil when there is none. It keeps neither slice.
+	// Join sets dst[i] to the profile of members[i], JSON that must not be changed, or nil. It keeps neither slice.
 	Join(ctx context.Context, members []string, dst [][]byte) (missing int, fresh func() bool)
 }
 
@@ -52,8 +50,7 @@ func NewReads(cfg Config) (*Reads, error) {
 	return &Reads{cfg}, nil
 }
 
-// Answer returns the JSON that answers a request, or the problem with it; of a form whose
-// errors are JSON of its own, both. It returns false for a path that it has nothing at.
+// Answer returns the JSON that answers a request, or the problem with it, or both; false: nothing is at the path.
 func (h *Reads) Answer(ctx context.Context, method, path, query string, body []byte) (answer []byte, p *httpserve.Problem, ours bool) {
 	if posted := h.posted(path); posted != nil {
 		if method != "POST" {
@@ -63,7 +60,7 @@ func (h *Reads) Answer(ctx context.Context, method, path, query string, body []b
 		return answer, p, true
 	}
 	member, one := strings.CutPrefix(path, "/v1/scores/")
-	if !one && path != "/v1/scores" {
+	if !one && path != "/v1/scores" || one && strings.Contains(member, "/") {
 		return nil, nil, false
 	}
 	if method != "GET" && method != "HEAD" {

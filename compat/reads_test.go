@@ -1,24 +1,22 @@
 package compat
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"rankcache"
 	"rankcache/internal/httpserve"
-	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/httpapi"
 )
-
-func TestMain(m *testing.M) { testkit.Main(m) }
 
 // classes have boards of the fixture: one that is whole here, one in Redis, and their groups.
 const classes = `
@@ -29,6 +27,10 @@ classes:
 - {name: hourly, title: Hours, board: "hourly:{zone}:{period}", period: 1h, keep: 24h, grace: 10s, ids: {act: 2, rank: 1}}
 - {name: two, board: "two:{x}:{y}", period: none}
 - {name: square, board: "square:{period}:{y}:{x}", period: day, keep: 72h, tz: Asia/Shanghai}
+- {name: master_luck_day, board: "luck:{period}", period: day, keep: 72h}
+- {name: play, board: "play:{zone}", period: none, ops: [incr], ids: {act: 4, rank: 1}, group: play-teams, top: 5, feeds: [{class: play-teams, by: team}, {class: play-members, dims: {team: team}}]}
+- {name: play-teams, board: "playteams:{zone}", period: none, ops: [incr]}
+- {name: play-members, board: "playmembers:{team}", period: none, ops: [incr]}
 - {name: ladder, board: "ladder:{period}", ids: {act: 3, rank: 1}, seasons: [{tag: s1, from: 2026-11-01T00:00:00Z, to: 2026-11-23T10:00:00Z}, {tag: s2, from: 2026-12-01T00:00:00Z, to: 2026-12-22T00:00:00Z}]}
 `
 
@@ -85,18 +87,18 @@ func TestAnswers(t *testing.T) {
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"start":1,"limit":1,"tid":"m000004","needDataFilter":["INFO"]}`, 200,
 			`"rank_name":"Whole here","rank_list":[{"rank":2,"member_id":"m000001","score":973999,"info":{"nick":"N-m000001","v":0}}],"rank_my":{"rank":5,"member_id":"m000004","score":973996,"info":{`},
 		{"/compat/rank/list", `{"actId":"1","rankObj":{"rankId":"1"},"limit":2,"needDataFilter":["ALL_GROUP"]}`, 200,
-			`"rank_list":[],"group_rank_list":[],"locked":"nolock","ext_json":[],"all_group_rank_list":[{"rank":1,"member_id":"m000000","score":7003},{`},
+			`"rank_list":[],"group_rank_list":[{"rank":1,"member_id":"m000000","score":7003},{`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"limit":1,"groups":["m000001"],"needDataFilter":["RAW","SPEC_GROUP"]}`, 200,
 			`"group_rank_list":[{"rank":2,"member_id":"m000001","score":7002}]`},
-		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":3,"objId":9},"limit":1,"need_total":true,"needDataFilter":["RAW"]}`, 200, `"rankObj":{"rankId":3,"objId":"9"},"rank_name":"","rank_list":[{"rank":1,"member_id":"m000000","score":13000}],"rank_total":1000`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":3,"objId":9},"limit":1,"need_total":true,"needDataFilter":["RAW"]}`, 200, `"rankObj":{"rankId":3,"objId":"9"},"rank_name":"far","rank_list":[{"rank":1,"member_id":"m000000","score":13000}],"rank_total":1000`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"limit":500}`, 400, `"argument":"limit"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"start":-1}`, 400, `"argument":"start"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"order_type":2}`, 400, `"argument":"order_type"`},
-		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"ext_json":["{}"]}`, 422, `"argument":"ext_json"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"xyz":1}`, 422, `"code":"not_supported","argument":"xyz"`},
-		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["RANK_COMPARE"]}`, 422, `"argument":"RANK_COMPARE"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SOME"]}`, 400, `"argument":"needDataFilter"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":2},"needDataFilter":["ALL_GROUP"]}`, 422, `"argument":"ALL_GROUP"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"groups":["1"],"needDataFilter":["SPEC_GROUP","ALL_GROUP"]}`, 400, `"argument":"needDataFilter"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":2},"groups":["1"]}`, 422, `"argument":"SPEC_GROUP"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SPEC_GROUP"]}`, 400, `"argument":"groups"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"groups":["1"],"needDataFilter":["RAW"]}`, 400, `"argument":"groups"`},
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SPEC_GROUP"],"groups":[1,2,3,4,5,6,7,8,9,10,11]}`, 400, `"argument":"groups"`},
@@ -199,6 +201,24 @@ func askHourly(t *testing.T, h *Reads, at string) (int, string) {
 	return ask(t, h, "POST", "/compat/rank/list", body+"}")
 }
 
+// TestUnknownName: a name that is no class and no board is 404; one that the rooms file names may be empty.
+func TestUnknownName(t *testing.T) {
+	env := fixture.New()
+	h := newReads(t, env, "")
+	for n, want := range map[int64]int{0: 404, 3: 200} {
+		env.Origin.N.Store(n)
+		env.Origin.Seq.Store(uint64(n))
+		for path, body := range map[string]string{"getScore": `{"rank_name":"nothing","rank_item":"m000001"}`, "topScore": `{"rank_name":"nothing"}`} {
+			if status, answer := ask(t, h, "POST", "/compat/"+path, body); status != want || want == 404 && !strings.Contains(answer, "unknown_class: rank_name nothing is no class") {
+				t.Errorf("%s of %d members: %d %s", path, n, status, answer)
+			}
+		}
+		if status, answer := ask(t, h, "POST", "/compat/topScore", `{"rank_name":"far:9"}`); status != 200 {
+			t.Error("a board of a class:", status, answer)
+		}
+	}
+}
+
 // TestOnlyRedisLocks: a board is locked when Redis tells that it is closed, whatever the clock
 // says: until then a command that came in time changes it.
 func TestOnlyRedisLocks(t *testing.T) {
@@ -252,26 +272,53 @@ func TestTrimmedMember(t *testing.T) {
 	expect("/compat/getScore", `{"rank_name":"local","rank_item":"other"}`, 503, `origin_unavailable`)
 }
 
-// TestNegativeScoreIsRefused: an unsigned number can't show it.
-func TestNegativeScoreIsRefused(t *testing.T) {
+// lowered answers with all scores lower by so much.
+type lowered struct {
+	Reader
+	by float64
+}
+
+func (l lowered) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	l.Reader.Read(ctx, qs, as)
+	for i := range as {
+		as[i].Entries = slices.Clone(as[i].Entries)
+		for j := range as[i].Entries {
+			as[i].Entries[j].Score -= l.by
+		}
+		for j := range as[i].Own {
+			as[i].Own[j].Score -= l.by
+		}
+	}
+}
+
+// TestScoresBeyondUnsignedNumbers are shown as the nearest one, with a code of their row: the others are served.
+func TestScoresBeyondUnsignedNumbers(t *testing.T) {
 	env := fixture.New()
 	h := newReads(t, env, "")
-	const body = `{"actId":1,"rankObj":{"rankId":3,"objId":"9"},"limit":1}`
-	if status, answer := ask(t, h, "POST", "/compat/rank/list", body); status != 200 {
+	env.Origin.N.Store(3)
+	h.cfg.Reader = lowered{h.cfg.Reader, 12001.5}
+	const body = `{"actId":1,"rankObj":{"rankId":3,"objId":"9"},"limit":3,"tid":"m000002","needDataFilter":["RAW"]}`
+	want := `"rank_list":[{"rank":1,"member_id":"m000000","score":1},{"rank":2,"member_id":"m000001","score":0},{"rank":3,"member_id":"m000002","score":0,"errCode":422}],"rank_my":{"rank":3,"member_id":"m000002","score":0,"errCode":422},`
+	if status, answer := ask(t, h, "POST", "/compat/rank/list", body); status != 200 || !strings.Contains(answer, want) {
 		t.Error(status, answer)
 	}
-	if _, err := rowOf("m", -0.5, 1); problemOf(err, nil).Code != "not_supported" || problemOf(err, nil).Argument != "score" {
-		t.Error("a negative score:", err)
-	}
-	if r, err := rowOf("m", 41.9, 1); err != nil || r.Score != 41 {
-		t.Error("a fraction:", r, err)
-	}
-	env.Origin.FailWith(fmt.Errorf("%w: down", rankcache.ErrUnavailable))
-	if status, answer := ask(t, h, "POST", "/compat/rank/list", body); status != 503 {
+	h.cfg.Reader = lowered{h.cfg.Reader, -1e20}
+	if status, answer := ask(t, h, "POST", "/compat/rank/list", body); status != 200 || !strings.Contains(answer, `{"rank":1,"member_id":"m000000","score":18446744073709551615,"errCode":422}`) {
 		t.Error(status, answer)
 	}
-	if p := problemOf(errors.New("other"), httpapi.ProblemOf); p.Code != "origin_unavailable" {
-		t.Error(p)
+}
+
+// TestEmptyBoardIsLocked once no order id of its period can come any more: nothing closes it in Redis.
+func TestEmptyBoardIsLocked(t *testing.T) {
+	env := fixture.New()
+	env.Origin.N.Store(0)
+	h := newReads(t, env, "")
+	end := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	for after, want := range map[time.Duration]string{-time.Second: "nolock", 0: "locking", time.Hour: "locking", time.Hour + 10*time.Second: "locked", 23 * time.Hour: "locked"} {
+		h.cfg.Now = func() time.Time { return end.Add(after) }
+		if status, answer := askHourly(t, h, fmt.Sprint(end.Unix()-1)); status != 200 || !strings.Contains(answer, `"locked":"`+want+`"`) {
+			t.Errorf("%v after the end: %d %s, want %s", after, status, answer, want)
+		}
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 	"rankcache/rooms"
 )
 
-const defaultRows = 100
+// Rows of an answer without a limit: of topScore, and of GET /v1/scores.
+const defaultTop, defaultRows = 100, 10
 
-// scoreRequest is what getScore and topScore take. Fields that only incrScore needs are not
-// looked at.
+// scoreRequest is what getScore and topScore take. Fields that only incrScore needs are not looked at.
 type scoreRequest struct {
 	Name  string          `json:"rank_name"`
 	Type  text            `json:"rank_type"`
@@ -22,14 +22,24 @@ type scoreRequest struct {
 	Score json.RawMessage `json:"score"`
 	MsgID text            `json:"msg_id"`
 	Limit *integer        `json:"limit"`
+
+	unnamed bool // the name is of a board that the rooms file has not
 }
 
-// itemRow is one row of the forms by rank_name. A member that is not on the board has rank 0
-// and score 0.
+// itemRow is one row of the forms by rank_name. A member that is not on the board has rank 0 and score 0.
 type itemRow struct {
-	Item  string  `json:"rank_item"`
+	Item  item    `json:"rank_item"`
 	Score float64 `json:"score"`
 	Rank  int     `json:"rank"`
+}
+
+type item string // a member that JSON has as a number if it is written as one that any JSON library reads exactly
+
+func (i item) MarshalJSON() ([]byte, error) {
+	if n, err := strconv.ParseUint(string(i), 10, 64); err == nil && n <= maxExact && strconv.FormatUint(n, 10) == string(i) {
+		return []byte(i), nil
+	}
+	return json.Marshal(string(i))
 }
 
 // itemRows is the data of topScore. Both names have the same rows: callers look at either.
@@ -38,8 +48,7 @@ type itemRows struct {
 	List []itemRow `json:"list"`
 }
 
-// decodeScore reads a request and returns its board and how many rows it may ask for: of the
-// class that rank_name names, else the board with that id.
+// decodeScore reads a request, and returns its board and how many rows it may ask for.
 func (h *Reads) decodeScore(body []byte) (r scoreRequest, board rankcache.BoardID, most int, err error) {
 	if err := decode(body, &r); err != nil {
 		return r, "", 0, err
@@ -51,6 +60,7 @@ func (h *Reads) decodeScore(body []byte) (r scoreRequest, board rankcache.BoardI
 	board, period, err := n.boardOf(h.cfg.Now())
 	switch {
 	case n.kind == nil || err != nil:
+		r.unnamed = !h.cfg.Classes().Names(board)
 		return r, board, rankcache.MaxTop, err
 	case period.State == rooms.PeriodGone && !n.kind.Ledger:
 		return r, board, 0, gone(n.kind, period.Period)
@@ -66,8 +76,11 @@ func (h *Reads) getScore(ctx context.Context, body []byte) (any, error) {
 	if err := rankcache.CheckMember(string(r.Item)); err != nil {
 		return nil, badField("rank_item", "%w", err)
 	}
-	s, err := h.standing(ctx, board, string(r.Item))
-	return itemRow{s.Member, s.Score, s.Rank}, err
+	s, a, err := h.standing(ctx, board, string(r.Item))
+	if err == nil && r.unnamed && !exists(&a) {
+		err = noName(r.Name)
+	}
+	return itemRow{item(s.Member), s.Score, s.Rank}, err
 }
 
 func (h *Reads) topScore(ctx context.Context, body []byte) (any, error) {
@@ -75,7 +88,7 @@ func (h *Reads) topScore(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := min(defaultRows, most)
+	limit := min(defaultTop, most)
 	if r.Limit != nil {
 		limit = int(*r.Limit)
 	}
@@ -83,31 +96,33 @@ func (h *Reads) topScore(ctx context.Context, body []byte) (any, error) {
 		return nil, badField("limit", "is %d, want 1 to %d", limit, most)
 	}
 	page := h.page(ctx, board, 0, limit)
-	if page.Err != nil {
+	switch {
+	case page.Err != nil:
 		return nil, page.Err
+	case r.unnamed && !exists(&page):
+		return nil, noName(r.Name)
 	}
 	rows := make([]itemRow, len(page.Entries))
 	for i, e := range page.Entries {
-		rows[i] = itemRow{e.Member, page.Form.Shown(e.Score), i + 1}
+		rows[i] = itemRow{item(e.Member), page.Form.Shown(e.Score), i + 1}
 	}
 	return itemRows{rows, rows}, nil
 }
 
-func (h *Reads) standing(ctx context.Context, board rankcache.BoardID, member string) (rankcache.Standing, error) {
-	a := rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Members: []string{member}})
+func (h *Reads) standing(ctx context.Context, board rankcache.BoardID, member string) (s rankcache.Standing, a rankcache.Answer, err error) {
+	a = rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Members: []string{member}})
 	if a.Err != nil {
-		return rankcache.Standing{}, a.Err
+		return s, a, a.Err
 	}
-	s := a.Own[0].Standing
+	s = a.Own[0].Standing
 	s.Score = a.Form.Shown(s.Score)
-	return s, a.Own[0].Err
+	return s, a, a.Own[0].Err
 }
 
 func (h *Reads) page(ctx context.Context, board rankcache.BoardID, start, limit int) rankcache.Answer {
 	return rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Start: start, Limit: limit})
 }
 
-// scoreRow is one row of GET /v1/scores.
 type scoreRow struct {
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
@@ -136,7 +151,6 @@ type oneScore struct {
 	User userRow `json:"user_info"`
 }
 
-// users returns the rows with the members' nicks.
 func (h *Reads) users(ctx context.Context, rows []scoreRow) []userRow {
 	users, members := make([]userRow, len(rows)), make([]string, len(rows))
 	for i, r := range rows {
@@ -163,6 +177,11 @@ func (h *Reads) scores(ctx context.Context, query, member string, one bool) (any
 	args, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, badField("query", "%w", err)
+	}
+	for name, values := range args {
+		if len(values) > 1 {
+			return nil, badField(name, "is given %d times", len(values))
+		}
 	}
 	board, err := h.boardOf(args)
 	if err != nil {
@@ -204,7 +223,7 @@ func (h *Reads) oneScore(ctx context.Context, board rankcache.BoardID, raw strin
 	if err != nil {
 		return nil, badField("member", "%w", err)
 	}
-	s, err := h.standing(ctx, board, member)
+	s, _, err := h.standing(ctx, board, member)
 	if err != nil {
 		return nil, err
 	}
@@ -212,8 +231,7 @@ func (h *Reads) oneScore(ctx context.Context, board rankcache.BoardID, raw strin
 	return oneScore{row, h.users(ctx, []scoreRow{row})[0]}, nil
 }
 
-// boardOf returns the board that the arguments name, which it takes out of them, or the
-// configured one.
+// boardOf returns the board that the arguments name, which it takes out of them, or the configured one.
 func (h *Reads) boardOf(args url.Values) (rankcache.BoardID, error) {
 	board := rankcache.BoardID(args.Get("board"))
 	args.Del("board")
@@ -229,7 +247,6 @@ func (h *Reads) boardOf(args url.Values) (rankcache.BoardID, error) {
 	return board, nil
 }
 
-// numberOf returns an argument, which it takes out of args.
 func numberOf(args url.Values, name string, missing, least, most int) (int, error) {
 	text := args.Get(name)
 	args.Del(name)
@@ -243,7 +260,6 @@ func numberOf(args url.Values, name string, missing, least, most int) (int, erro
 	return n, nil
 }
 
-// unknownArgs returns an error if arguments are left.
 func unknownArgs(args url.Values) error {
 	for name := range args {
 		return unsupported(fmt.Sprintf("%.60s", name), "is not an argument of this request")

@@ -9,12 +9,10 @@ import (
 
 	"rankcache"
 	"rankcache/internal/httpserve"
-	"rankcache/rooms"
 	"rankcache/wire"
 )
 
-// maxRows is the most rows of one request.
-const maxRows = 99
+const maxRows = 99 // the most rows of one request
 
 // updateRequest is UpdateRankScoreReq, and, but for the scores, DeleteRankMemberReq.
 type updateRequest struct {
@@ -23,32 +21,35 @@ type updateRequest struct {
 	Token   string          `json:"xcode"`
 	RankObj rankObj         `json:"rankObj"`
 	Data    []updateRow     `json:"data"`
-	Time    *integer        `json:"t_time"`
-	Type    integer         `json:"update_type"`
+	Time    *integer        `json:"t_time,case:ignore"`
+	Type    integer         `json:"update_type,case:ignore"`
 	MsgID   text            `json:"msgId"`
 	Minus   integer         `json:"plusOrminus"`
 }
 
+// updateRow is MemberAndScore. What answers alone have is not looked at, as callers send rows on as they got them.
 type updateRow struct {
-	Member text            `json:"member_id"`
+	Member text            `json:"member_id,case:ignore"`
 	Score  json.RawMessage `json:"score"` // a [wholeScore] of an update; a delete's is not looked at
-	Data   json.RawMessage `json:"data"`
+	Data   json.RawMessage `json:"data"`  // of an update of a class with data
+	Code   json.RawMessage `json:"errCode"`
+	Text   json.RawMessage `json:"errMsg"`
+	Result json.RawMessage `json:"result_score,case:ignore"`
 }
 
-// updateAnswer is UpdateRankScoreRsp.
 type updateAnswer struct {
 	ActID   integer   `json:"actId"`
 	RankObj rankObj   `json:"rankObj"`
 	Data    []updated `json:"data"`
 }
 
-// updated is what became of one row. Its code is 0, or the status of the problem that
-// errMsg names.
+// updated is what became of one row. Its code is 0, or the status of the problem that errMsg names.
 type updated struct {
 	Member  string `json:"member_id"`
 	Score   uint64 `json:"score"` // that of the request
 	ErrCode int    `json:"errCode"`
 	ErrMsg  string `json:"errMsg,omitempty"`
+	Data    string `json:"data,omitempty"` // that of the request, if the class has data
 	Result  uint64 `json:"result_score"`
 
 	problem *httpserve.Problem // nil: it is applied
@@ -60,8 +61,7 @@ func (h *Changes) update(w http.ResponseWriter, r *http.Request, body []byte) er
 	})
 }
 
-// remove answers nothing where all rows are deleted: DeleteRankMemberRsp has no field for a row
-// that is not, so that one is the problem of the request.
+// remove answers nothing where all rows are deleted; a row that is not is the problem of the request.
 func (h *Changes) remove(w http.ResponseWriter, r *http.Request, body []byte) error {
 	return h.change(w, r, body, (*updateRequest).removalOf, func(_ *updateRequest, rows []updated) (any, error) {
 		for i := range rows {
@@ -75,14 +75,13 @@ func (h *Changes) remove(w http.ResponseWriter, r *http.Request, body []byte) er
 	})
 }
 
-// change has each row applied as a command that fill completes, and answers what answer makes of
-// the rows.
-func (h *Changes) change(w http.ResponseWriter, r *http.Request, body []byte, fill func(*updateRequest, *updateRow, *command) error, answer func(*updateRequest, []updated) (any, error)) error {
+// change has each row applied as a command that fill completes, and answers what answer makes of the rows.
+func (h *Changes) change(w http.ResponseWriter, r *http.Request, body []byte, fill func(*updateRequest, *updateRow, *wire.Command) error, answer func(*updateRequest, []updated) (any, error)) error {
 	req, commands, err := h.decode(body, fill)
 	if err != nil {
 		return err
 	}
-	batch, err := json.Marshal(map[string][]command{"commands": commands})
+	batch, err := json.Marshal(map[string][]wire.Command{"commands": commands})
 	if err != nil { // strings and finite numbers
 		return fmt.Errorf("commands can't be encoded: %w", err)
 	}
@@ -102,8 +101,7 @@ func (h *Changes) change(w http.ResponseWriter, r *http.Request, body []byte, fi
 	return err
 }
 
-// decode reads a request and returns its rows as commands.
-func (h *Changes) decode(body []byte, fill func(*updateRequest, *updateRow, *command) error) (*updateRequest, []command, error) {
+func (h *Changes) decode(body []byte, fill func(*updateRequest, *updateRow, *wire.Command) error) (*updateRequest, []wire.Command, error) {
 	req := new(updateRequest)
 	if err := decode(body, req); err != nil {
 		return nil, nil, err
@@ -119,19 +117,21 @@ func (h *Changes) decode(body []byte, fill func(*updateRequest, *updateRow, *com
 	if err := req.check(); err != nil {
 		return nil, nil, err
 	}
-	commands := make([]command, len(req.Data))
+	commands := make([]wire.Command, len(req.Data))
 	for i := range req.Data {
 		row := &req.Data[i]
 		member := string(row.Member)
-		c := command{Class: kind.Name(), Dims: dims, Member: member, Order: orderOf(string(req.MsgID), member), At: atOf(req.Time)}
+		c := wire.Command{Class: kind.Name(), Dims: dims, Member: member, Order: orderOf(string(req.MsgID), member), At: atOf(req.Time)}
 		if err := checkOrder(c.Order); err != nil {
-			return nil, nil, err
-		}
-		if err := row.readData(kind, &c); err != nil {
 			return nil, nil, err
 		}
 		if err := fill(req, row, &c); err != nil {
 			return nil, nil, err
+		}
+		if kind.Data && c.Op != wire.OpDelete.String() {
+			if err := row.readData(&c); err != nil {
+				return nil, nil, err
+			}
 		}
 		if c.Op == wire.OpSet.String() && !slices.Contains(kind.Ops, wire.OpSet) && slices.Contains(kind.Ops, wire.OpBest) {
 			c.Op = wire.OpBest.String()
@@ -166,12 +166,9 @@ func (r *updateRequest) check() error {
 }
 
 // readData sets the command's data. An empty text, which callers send that know of none, leaves what the member has.
-func (r *updateRow) readData(kind *rooms.Class, c *command) error {
-	switch {
-	case !hasText(r.Data):
+func (r *updateRow) readData(c *wire.Command) error {
+	if !hasText(r.Data) {
 		return nil
-	case !kind.Data:
-		return unsupported("data", "text of a member is kept by classes with data: true; nick and avatar are profiles")
 	}
 	if err := wire.DecodeStrict(r.Data, &c.Data); err != nil {
 		return badField("data", "%w", err)
@@ -182,13 +179,12 @@ func (r *updateRow) readData(kind *rooms.Class, c *command) error {
 	return nil
 }
 
-// hasText reports whether there is a value other than an empty one.
 func hasText(raw json.RawMessage) bool {
 	text := string(raw)
 	return text != "" && text != "null" && text != `""`
 }
 
-func (r *updateRequest) changeOf(row *updateRow, c *command) error {
+func (r *updateRequest) changeOf(row *updateRow, c *wire.Command) error {
 	if row.Score == nil || string(row.Score) == "null" {
 		return badField("score", "is missing")
 	}
@@ -208,7 +204,7 @@ func (r *updateRequest) changeOf(row *updateRow, c *command) error {
 	return nil
 }
 
-func (r *updateRequest) removalOf(row *updateRow, c *command) error {
+func (r *updateRequest) removalOf(row *updateRow, c *wire.Command) error {
 	if r.Type != 0 {
 		return unsupported("update_type", "a member is deleted whole")
 	}
@@ -216,8 +212,8 @@ func (r *updateRequest) removalOf(row *updateRow, c *command) error {
 	return nil
 }
 
-// number returns the score that a row of an update had.
-func (c *command) number() uint64 {
+// scoreGiven returns the score that the row of a command had.
+func scoreGiven(c *wire.Command) uint64 {
 	switch {
 	case c.Score != nil:
 		return uint64(*c.Score)
@@ -227,7 +223,6 @@ func (c *command) number() uint64 {
 	return 0
 }
 
-// result is one element of what POST /v1/scores:batch answers.
 type result struct {
 	Result *struct {
 		Score float64 `json:"score"`
@@ -235,8 +230,7 @@ type result struct {
 	Problem *httpserve.Problem `json:"problem"`
 }
 
-// readResults returns the rows of an answer to the commands.
-func readResults(body []byte, commands []command) ([]updated, error) {
+func readResults(body []byte, commands []wire.Command) ([]updated, error) {
 	var all struct {
 		Results []result `json:"results"`
 	}
@@ -245,7 +239,7 @@ func readResults(body []byte, commands []command) ([]updated, error) {
 	}
 	rows := make([]updated, len(commands))
 	for i, one := range all.Results {
-		rows[i].Member, rows[i].Score = commands[i].Member, commands[i].number()
+		rows[i].Member, rows[i].Score = commands[i].Member, scoreGiven(&commands[i])
 		if one.Result == nil && one.Problem == nil {
 			return nil, fmt.Errorf("result %d is neither a score nor a problem", i)
 		}
@@ -253,10 +247,10 @@ func readResults(body []byte, commands []command) ([]updated, error) {
 			rows[i].ErrCode, rows[i].ErrMsg, rows[i].problem = one.Problem.Status, messageOf(one.Problem), one.Problem
 			continue
 		}
-		var err error
-		if rows[i].Result, err = shownScore(one.Result.Score); err != nil {
-			rows[i].ErrCode, rows[i].ErrMsg = http.StatusUnprocessableEntity, "the change is applied, but its result can't be shown: "+err.Error()
+		if commands[i].Data != nil {
+			rows[i].Data = *commands[i].Data
 		}
+		rows[i].Result, _ = shownScore(one.Result.Score) // a code would have callers repeat or refund what is counted
 	}
 	return rows, nil
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +19,11 @@ import (
 const (
 	// pageSize is how many boards are read from the index at once.
 	pageSize = 1000
-	// batchSize is how many boards are changed in one round trip, which takes Redis some
-	// milliseconds.
+	// batchSize is how many boards are changed in one round trip, which takes Redis some milliseconds.
 	batchSize = 500
 	// Pauses between attempts to make a final.
 	finalEvery, maxFinalPause = 10 * time.Second, 5 * time.Minute
-	// finalTimeout bounds one final, and finalsTime the start of finals in one look, so that
-	// other boards are closed meanwhile.
+	// finalTimeout bounds one final, finalsTime the start of finals in one look: other boards are closed meanwhile.
 	finalTimeout, finalsTime = 10 * time.Minute, 5 * time.Second
 	// sayAfter is how long the oldest board is closing when the log says what it waits for.
 	sayAfter = time.Minute
@@ -37,7 +36,7 @@ type ended struct {
 	over  time.Time    // end of period and grace
 }
 
-// closeBoards takes each board that is due one step further.
+// closeBoards takes each board that is due one step further. It returns the first error: they mostly have one cause.
 func (t *term) closeBoards(ctx context.Context) error {
 	due, err := t.due(ctx)
 	if err != nil {
@@ -58,7 +57,7 @@ func (t *term) closeBoards(ctx context.Context) error {
 				m.err = errors.Join(m.err, t.extend(ctx, m.ended))
 			}
 			if m.err != nil {
-				failed = errors.Join(failed, fmt.Errorf("board %s: %w", m.board, m.err))
+				failed = cmp.Or(failed, fmt.Errorf("board %s: %w", m.board, m.err))
 			}
 			if m.done {
 				continue
@@ -72,10 +71,10 @@ func (t *term) closeBoards(ctx context.Context) error {
 				oldest = m.over
 			}
 		}
-		failed = errors.Join(failed, t.index(ctx, moves))
+		failed = cmp.Or(failed, t.index(ctx, moves))
 	}
 	t.boards = left
-	return errors.Join(failed, t.observe(ctx, closing, len(left)-closing, oldest))
+	return cmp.Or(failed, t.observe(ctx, closing, len(left)-closing, oldest))
 }
 
 // due returns the boards of the index whose period and grace are over.
@@ -102,7 +101,6 @@ func (t *term) due(ctx context.Context) (due []ended, err error) {
 	}
 }
 
-// move is one step of one board.
 type move struct {
 	ended
 	progress
@@ -111,7 +109,6 @@ type move struct {
 	err  error
 }
 
-// move takes boards one step further.
 func (t *term) move(ctx context.Context, due []ended) []*move {
 	moves := make([]*move, len(due))
 	wants := make(map[wire.Life][]*move)
@@ -152,7 +149,6 @@ func (t *term) closes(m *move) bool {
 	return !m.done && (m.life < wire.LifeClosed || m.life == wire.LifeClosed && t.wantsFinal(m.class))
 }
 
-// want returns the life that a board may have now.
 func (t *term) want(ctx context.Context, m *move) wire.Life {
 	passed := t.plain.passed
 	if m.durable() {
@@ -194,7 +190,6 @@ func (t *term) settled(ctx context.Context, e ended) (bool, error) {
 	return settled, err
 }
 
-// final makes the final of a closed board.
 func (t *term) final(ctx context.Context, m *move) {
 	now := t.now()
 	if now.Before(m.next) || now.After(t.finalsUntil) {
@@ -252,8 +247,7 @@ func (t *term) index(ctx context.Context, moves []*move) error {
 	return nil
 }
 
-// observe records how many boards are to be closed, and since when the oldest one is; how many are
-// closed and looked at again; and what is waited for.
+// observe records how many boards are to be closed and since when, how many were, and what is waited for.
 func (t *term) observe(ctx context.Context, closing, closed int, oldest time.Time) error {
 	now, lag, waits := t.now(), 0.0, t.waits
 	passed := t.plain.passed

@@ -24,17 +24,14 @@ import (
 
 // Defaults of [Options].
 const (
-	// DefaultTopicKeep outlives a holiday during which somebody empties Redis by mistake.
-	DefaultTopicKeep   = 7 * 24 * time.Hour
+	DefaultTopicKeep   = 7 * 24 * time.Hour // outlives a holiday during which somebody empties Redis by mistake
 	DefaultEvery       = time.Second
 	DefaultTopicsEvery = time.Minute
 	DefaultLease       = 10 * time.Second
-	// DefaultPrimeRate is a small part of what a core of Redis applies; what it costs beside other load was not measured.
-	DefaultPrimeRate = 2000
+	DefaultPrimeRate   = 2000 // a small part of what a core of Redis applies
 )
 
-// ClockMargin is how far the clock of a controller may be from that of Redis: beyond it no board
-// is closed.
+// ClockMargin is how far the clock of a controller may be from that of Redis: beyond it no board is closed.
 const ClockMargin = 5 * time.Second
 
 // Tiers are the settings of the rooms file. It must be safe for concurrent use.
@@ -60,31 +57,23 @@ type Snapshots interface {
 	RemoveBelow(ctx context.Context, folder string) error
 }
 
-// Options configure a [Controller]. Zero times take the defaults of this package, except
-// TopicKeep.
+// Options configure a [Controller]. Zero times take the defaults of this package, except TopicKeep.
 type Options struct {
 	Redis redis.UniversalClient // closed by the caller
 	Names wire.Names
 	Tiers Tiers
-	// Kafka holds librdkafka settings, at least bootstrap.servers.
-	Kafka map[string]string
-	// KafkaLogin, if it is not nil, calls set with each new user name and password for
-	// SASL, until ctx is done.
-	KafkaLogin func(ctx context.Context, set func(username, password string) error)
-	// Group is the consumer group of the writers, and PostTimeout how long after it came a
-	// posted command may be applied, by the controller's clock.
-	Group       string
+	Kafka map[string]string // holds librdkafka settings, at least bootstrap.servers
+	// KafkaLogin, if it is not nil, calls set with each new user name and password for SASL, until ctx is done.
+	KafkaLogin  func(ctx context.Context, set func(username, password string) error)
+	Group       string // the writers' consumer group, PostTimeout how long after it came a post may be applied
 	PostTimeout time.Duration
-	// TopicKeep is how long Redis must not have known a board without class, or of no
-	// known one, until its topic goes. 0: these topics stay.
-	TopicKeep time.Duration
-	// PrimeRate is how many primes of rolling boards are sent in a second at most.
-	PrimeRate int
-	Ledger    Ledger    // nil: boards are closed without it
-	Finalizer Finalizer // nil: no board has a final
-	Snapshots Snapshots // that are deleted with the topics of their boards; nil: none
-	// ID identifies this controller and must differ from that of every other one.
-	ID                        string
+	// TopicKeep is how long Redis must not have known a board until its topic goes. 0: these topics stay.
+	TopicKeep                 time.Duration
+	PrimeRate                 int       // how many primes of rolling boards are sent in a second at most
+	Ledger                    Ledger    // nil: boards are closed without it
+	Finalizer                 Finalizer // nil: no board has a final
+	Snapshots                 Snapshots // that are deleted with the topics of their boards; nil: none
+	ID                        string    // identifies this controller and must differ from that of every other one
 	Every, TopicsEvery, Lease time.Duration
 	Now                       func() time.Time // for tests; nil: the time of Redis
 	Log                       *slog.Logger
@@ -123,8 +112,7 @@ type Controller struct {
 	status Status
 }
 
-// New returns a Controller for the options, or an error that names the wrong one. It
-// starts nothing and connects to nothing.
+// New returns a Controller, or an error that names the wrong option. It starts nothing and connects to nothing.
 func New(opts Options) (*Controller, error) {
 	opts, err := opts.check()
 	if err != nil {
@@ -141,8 +129,7 @@ func New(opts Options) (*Controller, error) {
 	return c, nil
 }
 
-// Run works whenever it has the lease, until ctx is done; it returns nil, or an error if
-// the client of Kafka could not be made. It retries while Redis or Kafka is unavailable.
+// Run works whenever it has the lease, until ctx is done; its error is that no client of Kafka could be made.
 func (c *Controller) Run(ctx context.Context) error {
 	k, err := openKafka(c.opts)
 	if err != nil {
@@ -171,8 +158,7 @@ func (c *Controller) Run(ctx context.Context) error {
 // ClockError returns why this controller closes no board, or nil: its clock and Redis's differ.
 func (c *Controller) ClockError() error { return c.clock.Check(ClockMargin) }
 
-// CompareClock compares this machine's clock with Redis's, for ClockError, unless that was done
-// lately. The error is that Redis did not tell its time.
+// CompareClock compares this machine's clock with Redis's, for ClockError. The error: Redis did not tell its time.
 func (c *Controller) CompareClock(ctx context.Context) error {
 	return c.clock.Compare(ctx, redisclock.Good)
 }
@@ -205,13 +191,11 @@ type term struct {
 	waits          string // what boards wait for, the first of it
 	waitSince      time.Time
 	waitLog        rate.Sometimes
-	// finalsUntil is when no more finals are begun in this look.
-	finalsUntil time.Time
-	topics      topicEnder
-	topicsNext  time.Time
+	finalsUntil    time.Time // when no more finals are begun in this look
+	topics         topicEnder
+	topicsNext     time.Time
 }
 
-// leading is what a leading controller works with.
 type leading struct {
 	*Controller
 	kafka *kafkaClient

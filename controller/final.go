@@ -21,18 +21,15 @@ var extendScript = redis.NewScript(wire.Script(extendSource))
 
 // Finalizer makes the finals of boards whose class has a ledger.
 type Finalizer interface {
-	// Final makes the final of a closed board, or finds the one that is there, and returns
-	// its record on the topic of finals, nil if another call has it: shards have one final together. After an error it is called
-	// again.
+	// Final makes the final of a closed board, or finds the one that is there, and returns its record on the topic of
+	// finals, nil if another call has it: shards have one final together. After an error it is called again.
 	Final(ctx context.Context, board rankcache.BoardID) (record []byte, err error)
 }
 
-// wantsFinal reports whether the boards of a class have finals.
 func (l leading) wantsFinal(c *rooms.Class) bool {
 	return l.opts.Finalizer != nil && c != nil && c.Ledger
 }
 
-// finish makes the final of a closed board and publishes it.
 func (l leading) finish(ctx context.Context, c *rooms.Class, b rankcache.BoardID) error {
 	ctx, cancel := context.WithTimeout(ctx, finalTimeout)
 	defer cancel()
@@ -43,9 +40,7 @@ func (l leading) finish(ctx context.Context, c *rooms.Class, b rankcache.BoardID
 	return err
 }
 
-// extend moves the expiry of a board without final on by the time that its class keeps
-// boards, when less than half of that is left. Its topic stays as long as the board is in
-// the index.
+// extend moves the expiry of a board without final on by its class's keep, when less than half of that is left.
 func (l leading) extend(ctx context.Context, e ended) error {
 	now := l.now()
 	if now.Before(e.over.Add(e.class.Keep / 2)) {

@@ -16,14 +16,11 @@ import (
 )
 
 const (
-	// callTimeout bounds one request to Kafka.
-	callTimeout = 30 * time.Second
-	// deleteAtOnce is how many topics one request deletes.
-	deleteAtOnce = 100
+	callTimeout  = 30 * time.Second // bounds one request to Kafka
+	deleteAtOnce = 100              // how many topics one request deletes
 	timesEvery   = 10 * time.Minute
 )
 
-// kafkaClient is the controller's client of Kafka.
 type kafkaClient struct {
 	producer *kafka.Producer
 	offsets  *kafka.Consumer // reads what the writers' group has committed
@@ -127,8 +124,7 @@ func (k *kafkaClient) brokersTime(ctx context.Context) bool {
 	return kind == "LogAppendTime"
 }
 
-// first returns the first offset of each partition whose record was appended at a time or
-// later, OffsetEnd if there is none.
+// first returns each partition's first offset appended at a time or later, OffsetEnd if there is none.
 func (k *kafkaClient) first(ctx context.Context, n int, at time.Time) ([]kafka.Offset, error) {
 	found, err := k.producer.Offsets(ctx, k.names.Commands, n, kafka.Since(at))
 	if err != nil {
@@ -150,7 +146,6 @@ func (k *kafkaClient) committed(ctx context.Context, m *marks) (map[int32]int64,
 	return k.offsets.GroupOffsets(ctx, k.group, k.names.Commands, len(m.next))
 }
 
-// topicID returns the id of the command topic, "" if there is none.
 func (k *kafkaClient) topicID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -161,7 +156,6 @@ func (k *kafkaClient) topicID(ctx context.Context) (string, error) {
 	return id, err
 }
 
-// topics returns the names of the topics of boards.
 func (k *kafkaClient) topics(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -180,7 +174,6 @@ func (k *kafkaClient) topics(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// remove deletes topics and returns those that are gone.
 func (k *kafkaClient) remove(ctx context.Context, names []string) (gone []string, failed error) {
 	for len(names) > 0 && ctx.Err() == nil {
 		n := min(len(names), deleteAtOnce)

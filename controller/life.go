@@ -16,8 +16,7 @@ var lifeSource string
 
 var lifeScript = redis.NewScript(wire.Script(lifeSource))
 
-// secondLook is how long after its close a durable board is looked at again: if its master has the same
-// era, no failover has taken the close back. Until then the index keeps it.
+// secondLook is how long after its close a durable board is looked at again: a failover may have taken that back.
 const secondLook = 2 * time.Minute
 
 // progress is how far this term has come with a board.
@@ -29,8 +28,7 @@ type progress struct {
 	pause time.Duration
 }
 
-// setLives sets the lives of boards, in one pipeline, unless they are further already. [wire.LifeOpen]
-// looks whether they are what they were.
+// setLives sets the lives of boards in one pipeline, unless they are further already.
 func (t *term) setLives(ctx context.Context, moves []*move, want wire.Life) {
 	now := t.now()
 	replies := make([]*redis.Cmd, len(moves))
@@ -62,8 +60,7 @@ func (t *term) erasFor(m *move, want wire.Life) string {
 	return m.era
 }
 
-// read takes the reply of life.lua. It is done with a board that is not there, or whose end is
-// another than the index tells; a durable one that is not what it was is closed anew.
+// read takes the reply of life.lua: a missing board or another end is done with, a changed durable one closed anew.
 func (t *term) read(m *move, reply *redis.Cmd, want wire.Life, now time.Time) {
 	if text, err := reply.Text(); err == nil && text == "s" {
 		m.progress = progress{}

@@ -27,8 +27,7 @@ type gate struct {
 // durable reports whether what came of a board's commands is told by positions.
 func (e *ended) durable() bool { return e.class != nil && e.class.Durable }
 
-// pass finds out whether the commands that came in time are processed, if a board that is
-// due needs to know.
+// pass finds out whether the commands that came in time are processed, if a board that is due needs to know.
 func (t *term) pass(ctx context.Context, due []ended) error {
 	var last, lastDurable time.Time
 	for _, e := range due {
@@ -51,8 +50,7 @@ func (t *term) pass(ctx context.Context, due []ended) error {
 	return t.passApplied(ctx, lastDurable)
 }
 
-// mark appends markers, if boards that end up to a time need later ones than those that have passed, and
-// reports whether there are some now.
+// mark appends markers where boards that end up to a time need later ones, and reports whether there are some now.
 func (t *term) mark(ctx context.Context, g *gate, last time.Time) (bool, error) {
 	topic, err := t.kafka.topicID(ctx)
 	if err != nil {
@@ -94,8 +92,7 @@ func (t *term) passCommitted(ctx context.Context, last time.Time) error {
 	return nil
 }
 
-// passApplied has boards pass by what the masters themselves tell: with a failover they lose both. It is
-// asked at each look, as the master may be another one since.
+// passApplied has boards pass by what the masters tell. It is asked at each look: the master may be another one.
 func (t *term) passApplied(ctx context.Context, last time.Time) error {
 	g := &t.durable
 	if ok, err := t.mark(ctx, g, last); !ok || err != nil {
@@ -104,6 +101,7 @@ func (t *term) passApplied(ctx context.Context, last time.Time) error {
 	eras, lacks, err := t.applied(ctx, g.topic, g.marks.next)
 	switch {
 	case err != nil:
+		t.waitFor("durable boards need the positions of the masters of Redis: %s", err)
 		return fmt.Errorf("positions of the masters of Redis: %w", err)
 	case lacks != "":
 		t.waitFor("%s", lacks)
@@ -113,8 +111,7 @@ func (t *term) passApplied(ctx context.Context, last time.Time) error {
 	return nil
 }
 
-// applied returns the eras of all masters if everything before the marks is applied on each of them and
-// published, or what one lacks.
+// applied returns the eras of all masters if everything before the marks is applied and published, or what one lacks.
 func (t *term) applied(ctx context.Context, topic string, next []kafka.Offset) (eras, lacks string, err error) {
 	var mu sync.Mutex
 	var all []string

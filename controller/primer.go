@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,17 +22,12 @@ import (
 )
 
 const (
-	// primeEvery is the time between two looks at rolling boards.
-	primeEvery = 5 * time.Second
-	// markEvery is how often the boards that were primed are marked while others are.
-	markEvery = 2 * time.Second
-	// markTries is how often a look tries to mark what it has sent, while the writers are behind: the next look reads all days
-	// again.
-	markTries = 10
+	primeEvery = 5 * time.Second // the time between two looks at rolling boards
+	markEvery  = 2 * time.Second // how often the boards that were primed are marked while others are
+	markTries  = 10              // how often a look tries to mark what it has sent; the next look reads all days again
 )
 
-// primer gives rolling boards what ended periods give them. What it holds is found again by the next leader, and what two of
-// them do is done once: a prime that is sent again is known by its order id until the board is marked, and refused then.
+// primer gives rolling boards what ended periods give them; the next leader finds it, and does no prime twice.
 type primer struct {
 	*term // of its own; its gate tells what is applied
 	limit *rate.Limiter
@@ -180,7 +176,6 @@ func (p *primer) withMetas(ctx context.Context, all []*rollingBoard) (open []*ro
 	return open, nil
 }
 
-// metaOf returns a meta, and false if there is none.
 func metaOf(reply *redis.StringCmd) (m wire.Meta, found bool, err error) {
 	value, err := reply.Result()
 	if errors.Is(err, redis.Nil) {
@@ -203,12 +198,12 @@ func (p *primer) prime(ctx context.Context, boards []*rollingBoard) (failed erro
 			}
 		}
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("board %s: %w", b.ID, err))
+			failed = cmp.Or(failed, fmt.Errorf("board %s: %w", b.ID, err))
 		}
 		if len(p.sent) > 0 && p.now().After(p.mark) {
 			p.mark = p.now().Add(markEvery)
 			_, err := p.markSent(ctx, eras)
-			failed = errors.Join(failed, err)
+			failed = cmp.Or(failed, err)
 		}
 		if ctx.Err() != nil {
 			return failed
@@ -217,7 +212,7 @@ func (p *primer) prime(ctx context.Context, boards []*rollingBoard) (failed erro
 	for tries := 1; len(p.sent) > 0; tries++ {
 		lacks, err := p.markSent(ctx, eras)
 		if err != nil || lacks == "" {
-			return errors.Join(failed, err)
+			return cmp.Or(failed, err)
 		}
 		if tries == markTries || !tick.Sleep(ctx, p.opts.Every) {
 			p.waitFor("%s", lacks)
@@ -240,17 +235,13 @@ func (p *primer) find(ctx context.Context, b *rollingBoard) (bool, error) {
 		}
 	}
 	sums := make(map[rankcache.BoardID]uint64)
-	periods, err := b.kind.Sources(b.Period)
+	boards, metas, err := p.sourceMetas(ctx, b)
 	if err != nil {
 		return false, err
 	}
-	for _, period := range periods {
-		from, err := b.of.In(b.Dims, period)
-		if err != nil {
-			return false, err
-		}
-		meta, found, err := metaOf(p.opts.Redis.Get(ctx, p.opts.Names.MetaKey(from.ID)))
-		switch over := period.End.Add(b.of.Keep); {
+	for i, from := range boards {
+		meta, found, err := metaOf(metas[i])
+		switch over := from.Period.End.Add(b.of.Keep); {
 		case err != nil:
 			return false, fmt.Errorf("board %s: %w", from.ID, err)
 		case !found && !p.now().Before(over):
@@ -269,6 +260,28 @@ func (p *primer) find(ctx context.Context, b *rollingBoard) (bool, error) {
 	return true, nil
 }
 
+// sourceMetas returns the boards that a rolling one is the sum of, and their metas, asked for together.
+func (p *primer) sourceMetas(ctx context.Context, b *rollingBoard) (boards []class.Board, metas []*redis.StringCmd, err error) {
+	periods, err := b.kind.Sources(b.Period)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, period := range periods {
+		from, err := b.of.In(b.Dims, period)
+		if err != nil {
+			return nil, nil, err
+		}
+		boards = append(boards, from)
+	}
+	_, _ = p.opts.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each reply has its own error
+		for _, from := range boards {
+			metas = append(metas, pipe.Get(ctx, p.opts.Names.MetaKey(from.ID)))
+		}
+		return nil
+	})
+	return boards, metas, nil
+}
+
 // observe tells how many boards of running periods are incomplete, and what they wait for.
 func (p *primer) observe(boards []*rollingBoard) {
 	incomplete, now, waits := 0, p.now(), p.waits
@@ -283,8 +296,7 @@ func (p *primer) observe(boards []*rollingBoard) {
 
 func (b *rollingBoard) marked() bool { return b.meta.Primed }
 
-// markSent marks the boards whose primes are all applied, by what the masters tell themselves. It returns what is not
-// applied yet, if anything.
+// markSent marks the boards whose primes are all applied, as the masters tell. It returns what is not applied yet.
 func (p *primer) markSent(ctx context.Context, eras string) (lacks string, failed error) {
 	topic, err := p.kafka.topicID(ctx)
 	if err != nil || topic != p.durable.topic {
@@ -302,7 +314,7 @@ func (p *primer) markSent(ctx context.Context, eras string) (lacks string, faile
 	}
 	for _, b := range p.sent {
 		if err := p.markOne(ctx, b, eras); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("board %s: %w", b.ID, err))
+			failed = cmp.Or(failed, fmt.Errorf("board %s: %w", b.ID, err))
 		}
 	}
 	p.sent = slices.DeleteFunc(p.sent, (*rollingBoard).marked)

@@ -21,12 +21,9 @@ var primedSource string
 var primedScript = redis.NewScript(wire.Script(primedSource))
 
 const (
-	// maxSums is how many members are added up at once: those of a large board in parts, by a hash.
-	maxSums = 250_000
-	// sumPage is how many rows are read at once: 0.3 ms of Redis.
-	sumPage = 1000
-	// primesAtOnce is how many primes are sent before Kafka has to acknowledge them.
-	primesAtOnce = 500
+	maxSums      = 250_000 // how many members are added up at once: those of a large board in parts, by a hash
+	sumPage      = 1000    // how many rows are read at once: 0.3 ms of Redis
+	primesAtOnce = 500     // how many primes are sent before Kafka has to acknowledge them
 )
 
 // errTooMany reports that a part has more members than are added up at once.
@@ -124,7 +121,6 @@ func counted(raw float64, of *rooms.Class) float64 {
 	return raw + 0 // -0 becomes 0
 }
 
-// sendSums sends one prime for each member that has none yet.
 func (p *primer) sendSums(ctx context.Context, b *rollingBoard, sums map[string]float64) error {
 	members := make([]string, 0, len(sums))
 	for member := range sums {

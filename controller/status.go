@@ -8,26 +8,22 @@ import (
 	"rankcache/internal/metric"
 )
 
-// Status is what a controller shows to operators; its JSON is stable. What follows
-// Leading is of the time when this controller worked last.
+// Status is what a controller shows; its JSON is stable. What follows Leading is of when it worked last.
 type Status struct {
 	ID      string     `json:"id"`
 	Leading bool       `json:"leading"`
 	Since   *time.Time `json:"since,omitempty"` // it leads, or no longer does
-	// Running are the boards of the index whose period runs, and Closing those that are
-	// to be closed; Lag is how long the oldest of them has been. Closed are those of durable
-	// classes that are looked at once more.
+	// Running are the boards of the index whose period runs, and Closing those that are to be closed; Lag is how long
+	// the oldest of them has been. Closed are those of durable classes that are looked at once more.
 	Running int     `json:"boards_running"`
 	Closing int     `json:"boards_closing"`
 	Closed  int     `json:"boards_closed"`
 	Lag     float64 `json:"lag_seconds"`
 	// WaitsFor is what boards that are to be closed wait for, empty if it is their turn.
 	WaitsFor string `json:"waits_for,omitempty"`
-	// Passed is the time up to which the writers have processed the commands, as far as
-	// it was needed.
+	// Passed is the time up to which the writers have processed the commands, as far as it was needed.
 	Passed *time.Time `json:"commands_passed,omitempty"`
-	// Incomplete are the rolling boards of running periods that are not primed, and PrimesWaitFor is the first thing
-	// that priming waits for.
+	// Incomplete are the rolling boards that are not primed, PrimesWaitFor the first thing that priming waits for.
 	Incomplete    int       `json:"rolling_incomplete"`
 	PrimesWaitFor string    `json:"primes_wait_for,omitempty"`
 	TopicsDeleted int       `json:"topics_deleted"`

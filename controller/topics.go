@@ -19,9 +19,8 @@ import (
 const (
 	// maxDots is how many dots a topic's name may have for its board to be looked up:
 	// each stands for "." or ":" in the id.
-	maxDots = 5
-	// lookUpsAtOnce is how many topics are looked up in one pipeline.
-	lookUpsAtOnce = 200
+	maxDots       = 5
+	lookUpsAtOnce = 200 // how many topics are looked up in one pipeline
 )
 
 // owner is what a topic's name tells of its boards.
@@ -37,7 +36,6 @@ type owners struct {
 	dotted []*class.Class // the file's classes, with ids as topics spell them
 }
 
-// use takes another rooms file.
 func (o *owners) use(file *rooms.File) error {
 	if o.file == file {
 		return nil
@@ -58,7 +56,6 @@ func (o *owners) use(file *rooms.File) error {
 	return nil
 }
 
-// of returns the owner of a topic of boards.
 func (o *owners) of(topic string, names wire.Names) owner {
 	if name, ok := strings.CutPrefix(topic, names.ClassPrefix); ok {
 		if due, ok := o.dayOver(name); ok || !strings.HasPrefix(topic, names.UpdatePrefix) {
@@ -71,11 +68,16 @@ func (o *owners) of(topic string, names wire.Names) owner {
 			return boardOwner(topic, b, c)
 		}
 	}
-	return owner{topic: topic, boards: spellings(id)}
+	found := owner{topic: topic}
+	if other, ok := wire.UnescapeTopic(id); ok { // else the boards are not known
+		if found.boards = spellings(id); other != id && found.boards != nil {
+			found.boards = append(found.boards, spellings(other)...)
+		}
+	}
+	return found
 }
 
-// boardOwner returns the owner of the topic of a board of a class, whose id may be
-// spelled as topics are.
+// boardOwner returns the owner of the topic of a board of a class, whose id may be spelled as topics are.
 func boardOwner(topic string, b class.Board, c *rooms.Class) owner {
 	found := owner{topic: topic}
 	if b, err := b.As(c.Class); err == nil { // as it parsed
@@ -118,13 +120,11 @@ func spellings(name string) []rankcache.BoardID {
 	return ids
 }
 
-// topicEnder deletes topics.
 type topicEnder struct {
 	leading
 	owners owners
 }
 
-// lookAtTopics deletes the topics whose time is over.
 func (t *topicEnder) lookAtTopics(ctx context.Context) error {
 	if err := t.owners.use(t.opts.Tiers.File()); err != nil {
 		return err
@@ -213,9 +213,7 @@ func (t *topicEnder) withoutBoard(ctx context.Context, all []owner) (absent []ow
 	return absent, nil
 }
 
-// lookAtOthers deletes the topics of boards whose end is unknown, and that Redis has not
-// known at any look for the time that they are kept. Since when is in Redis, for the next
-// leader.
+// lookAtOthers deletes topics of boards without an end that Redis has not known for so long, as it tells itself.
 func (t *topicEnder) lookAtOthers(ctx context.Context, all []owner) error {
 	key := t.opts.Names.AbsentTopics
 	known, err := t.opts.Redis.HGetAll(ctx, key).Result()
@@ -253,8 +251,7 @@ func (t *topicEnder) lookAtOthers(ctx context.Context, all []owner) error {
 	return t.remove(ctx, "unknown", over)
 }
 
-// keepAbsent notes in Redis the topics that are absent for the first time, and forgets
-// those that are no longer.
+// keepAbsent notes in Redis the topics that are absent for the first time, and forgets those that are no longer.
 func (t *topicEnder) keepAbsent(ctx context.Context, first []any, gone map[string]string) error {
 	_, err := t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		if len(first) > 0 {
@@ -271,11 +268,9 @@ func (t *topicEnder) keepAbsent(ctx context.Context, first []any, gone map[strin
 	return nil
 }
 
-// snapshotsWait is for how long a pass waits for the store of snapshots.
-const snapshotsWait = 10 * time.Second
+const snapshotsWait = 10 * time.Second // for how long a pass waits for the store of snapshots
 
-// removeSnapshots deletes the snapshots of topics, and returns those that have none any more. The others
-// keep their topics until the next look, which name them.
+// removeSnapshots deletes the snapshots of topics, and returns those that have none any more.
 func (t *topicEnder) removeSnapshots(ctx context.Context, topics []string) (without []string, err error) {
 	if t.opts.Snapshots == nil {
 		return topics, nil
@@ -290,7 +285,6 @@ func (t *topicEnder) removeSnapshots(ctx context.Context, topics []string) (with
 	return topics, nil
 }
 
-// remove deletes topics.
 func (t *topicEnder) remove(ctx context.Context, kind string, topics []owner) error {
 	names := make([]string, len(topics))
 	for i, o := range topics {

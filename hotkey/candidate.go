@@ -8,15 +8,10 @@ import (
 )
 
 const (
-	// burstSeconds is the window of the promote rate.
-	burstSeconds = 3
+	burstSeconds = 3 // the window of the promote rate
 	burstMask    = 1<<burstSeconds - 1
-	// rateSeconds are averaged for every other decision: a board with one request
-	// a second on average has many seconds with no request or three.
-	rateSeconds = 10
-	// listedReads are collected before a listed board is promoted: of one that is read as rarely as listedRate in five seconds,
-	// of one that is read often in one.
-	listedReads = 5 * listedRate
+	rateSeconds  = 10             // averaged: a board with one request a second has many seconds with none or three
+	listedReads  = 5 * listedRate // collected before a listed board is promoted, within one to five seconds
 )
 
 // candidate is a board that is hot, was hot recently, or may become hot.
@@ -42,8 +37,7 @@ type candidate struct {
 // bursts returns in how many of the last seconds the promote rate was reached.
 func (c *candidate) bursts() int { return bits.OnesCount8(c.burst) }
 
-// coldSince returns for how long the board has been below the exit rate. A
-// pinned board is never cold.
+// coldSince returns for how long the board has been below the exit rate. A pinned board is never cold.
 func (c *candidate) coldSince(now time.Time, exit float64) time.Duration {
 	if c.pinned || c.rates.mean() >= exit {
 		c.belowSince = time.Time{}
@@ -55,8 +49,7 @@ func (c *candidate) coldSince(now time.Time, exit float64) time.Duration {
 	return now.Sub(c.belowSince)
 }
 
-// displaces reports whether the board may evict the other when the cap is reached:
-// a pinned board always, another one if it is hotter by evictMargin.
+// displaces reports whether the board may evict the other at the cap: pinned, or hotter by evictMargin.
 func (c *candidate) displaces(other *candidate) bool {
 	return !other.pinned && (c.pinned || c.rates.mean() > evictMargin*other.rates.mean())
 }
@@ -71,7 +64,6 @@ func (c *candidate) updatePin() {
 	}
 }
 
-// promote makes the board hot for its new cause.
 func (c *candidate) promote(now time.Time) transition {
 	flip := !c.demotedAt.IsZero() && now.Sub(c.demotedAt) < flapWindow
 	c.hot, c.cause, c.since, c.belowSince = true, c.newCause, now, time.Time{}
@@ -103,7 +95,6 @@ func (c *candidate) state() State {
 	return ""
 }
 
-// rateRing keeps the rates of the last seconds.
 type rateRing struct {
 	rates [rateSeconds]float64
 	n     int // seconds seen, up to rateSeconds
@@ -116,7 +107,6 @@ func (r *rateRing) add(rate float64) {
 	r.n = min(r.n+1, rateSeconds)
 }
 
-// mean returns the average of the seconds seen, 0 when there are none.
 func (r *rateRing) mean() float64 { return r.sum() / float64(max(r.n, 1)) }
 
 func (r *rateRing) sum() (sum float64) {

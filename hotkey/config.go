@@ -11,66 +11,44 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultPromoteRate is no load for a Redis key from one sidecar, but is from a
-	// fleet of them.
+	// DefaultPromoteRate is no load for a Redis key from one sidecar, but is from a fleet of them.
 	DefaultPromoteRate = 50.0 // requests/s
 	DefaultResidency   = 60 * time.Second
 	DefaultExitAfter   = 30 * time.Second
 	DefaultCoolDown    = 15 * time.Second
 	DefaultMaxBoards   = 200
-	// DefaultEntries covers a page of 50 entries from rank 51 on.
-	DefaultEntries = 100
-	DefaultRefresh = time.Second
-	DefaultStale   = 10 * time.Second
+	DefaultEntries     = 100 // covers a page of 50 entries from rank 51 on
+	DefaultRefresh     = time.Second
+	DefaultStale       = 10 * time.Second
 )
 
 const (
-	// VerdictAge is the life of a verdict in Redis, and how long it is used after it was
-	// first seen.
-	VerdictAge = 30 * time.Second
-	// Idle is how long a page is refreshed after it was last read.
-	Idle = 10 * time.Second
+	VerdictAge = 30 * time.Second // the life of a verdict in Redis, and how long it is used after it was first seen
+	Idle       = 10 * time.Second // how long a page is refreshed after it was last read
 
-	// promoteSeconds are the seconds, of the last 3, in which a board has to reach its
-	// promote rate.
-	promoteSeconds = 2
-	// maxExitRate demotes a board promoted by its own rate that stays below it; where half
-	// the promote rate is less, that does.
+	promoteSeconds = 2 // the seconds, of the last 3, in which a board has to reach its promote rate
+	// maxExitRate demotes a board promoted by its own rate; half the promote rate if that is less.
 	maxExitRate = 25.0 // requests/s over 10 seconds
-	// listedRate and listedExitRate promote and demote boards that the fleet's verdict
-	// lists. A page costs one read of Redis a second, so a listed board is promoted wherever
-	// it is read more often than that.
-	listedRate, listedExitRate = 2.0, 1.0 // requests/s over 10 seconds
-	// fetchTimeout bounds one read of pages.
-	fetchTimeout = time.Second
+	// listedRate and listedExitRate promote and demote boards that the fleet's verdict lists. A page costs one read of
+	// Redis a second, so a listed board is promoted wherever it is read more often than that.
+	listedRate, listedExitRate = 2.0, 1.0    // requests/s over 10 seconds
+	fetchTimeout               = time.Second // bounds one read of pages
 )
 
-// Config sets when boards become hot and how their pages are kept. Zero fields take
-// the defaults of this package.
+// Config sets when boards become hot and how their pages are kept. Zero fields take the defaults of this package.
 type Config struct {
-	// PromoteRate, in requests/s of this sidecar, promotes a board that reaches it in two
-	// of three seconds.
+	// PromoteRate, in requests/s of this sidecar, promotes a board that reaches it in two of three seconds.
 	PromoteRate float64
-	// Residency is how long a board stays promoted at least, unless the operator
-	// or the cap demotes it.
-	Residency time.Duration
-	// ExitAfter is how long a board stays below its exit rate until it is demoted.
-	ExitAfter time.Duration
-	// CoolDown is how long after its demotion a board is not promoted again.
-	CoolDown time.Duration
-	// MaxBoards bounds the promoted boards; a hotter board evicts the coldest.
-	MaxBoards int
+	Residency   time.Duration // how long a board stays promoted at least, unless the operator or the cap demotes it
+	ExitAfter   time.Duration // how long a board stays below its exit rate until it is demoted
+	CoolDown    time.Duration // how long after its demotion a board is not promoted again
+	MaxBoards   int           // bounds the promoted boards; a hotter board evicts the coldest
 
-	// Entries is the length of a hot board's page, at most rankcache.MaxTop.
-	Entries int
-	// Refresh is the interval, ± 10 %, of reading a page from Redis while it has
-	// readers.
-	Refresh time.Duration
-	// Stale is the maximum age of a page that is served while Redis can't be read.
-	Stale time.Duration
+	Entries int           // the length of a hot board's page, at most rankcache.MaxTop
+	Refresh time.Duration // the interval, ± 10 %, of reading a page from Redis while it has readers
+	Stale   time.Duration // the maximum age of a page that is served while Redis can't be read
 }
 
-// withDefaults returns c with its zero fields filled.
 func (c Config) withDefaults() Config {
 	c.PromoteRate = cmp.Or(c.PromoteRate, DefaultPromoteRate)
 	c.Residency = cmp.Or(c.Residency, DefaultResidency)
@@ -83,8 +61,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Check returns an error that names every invalid setting. Zero fields count as
-// their defaults.
+// Check returns an error that names every invalid setting. Zero fields count as their defaults.
 func (c Config) Check() error {
 	c = c.withDefaults()
 	var errs []error

@@ -11,29 +11,22 @@ import (
 	"rankcache/wire"
 )
 
-// The size of the counters: 32,768 slots in about 0.9 MiB. 5,000 boards leave
-// buckets 2.4 of 16 full on average; that one overflows is about 1 in a million.
+// 32,768 slots in about 0.9 MiB. With 5,000 boards one bucket in about a million overflows.
 const (
 	buckets     = 2048 // a power of two
 	bucketSlots = 16
-	// maxNamed bounds the memory of names: 8,192 of at most 200 bytes.
-	maxNamed = 8192
-	// crowded is the number of used slots from which on a bucket frees the slots of
-	// boards without requests. Below it no slot is freed, which keeps the counts exact.
-	crowded = 12
-	// takeVotes is how many requests for boards without a slot count as much as one
-	// request of the board whose slot they would take.
+	maxNamed    = 8192 // bounds the memory of names: 8,192 of at most 200 bytes
+	crowded     = 12   // the number of used slots from which on a bucket frees those of boards without requests
+	// takeVotes is how many requests for boards without a slot outweigh one of the board whose slot they would take.
 	takeVotes = 8
 )
 
-// counters counts requests per board and second. It is exact while every board
-// finds a slot in its bucket, and of fixed size: once a bucket is full, requests for
-// boards without a slot are votes, and enough votes replace the bucket's coldest
-// board. So in a flood of invented names, busy boards keep or get slots.
+// counters counts requests per board and second. It is exact while every board finds a slot in its bucket, and of fixed
+// size: once a bucket is full, requests for boards without a slot are votes, and enough votes replace the bucket's
+// coldest board. So in a flood of invented names, busy boards keep or get slots.
 //
-// A board is identified by its 64-bit hash under a random seed, which callers can't
-// predict; its name is kept only after nameAt requests in one second. count and
-// lastSecond may be called by any goroutine; roll by one.
+// A board is identified by its 64-bit hash under a random seed, which callers can't predict; its name is kept only
+// after nameAt requests in one second. count and lastSecond may be called by any goroutine; roll by one.
 type counters struct {
 	seed    maphash.Seed
 	nameAt  uint32
@@ -51,13 +44,11 @@ type bucket struct {
 	_     [60]byte
 }
 
-// newCounters returns counters that keep the names of boards with at least nameAt
-// requests in one second.
+// newCounters returns counters that keep the names of boards with at least nameAt requests in one second.
 func newCounters(nameAt uint32) *counters {
 	return &counters{seed: maphash.MakeSeed(), nameAt: max(nameAt, 1), buckets: make([]bucket, buckets)}
 }
 
-// count adds one request for the board.
 func (c *counters) count(board rankcache.BoardID) {
 	b, h := c.bucket(board)
 	i, full := b.find(h)
@@ -71,7 +62,6 @@ func (c *counters) count(board rankcache.BoardID) {
 	}
 }
 
-// lastSecond returns the board's requests in the second before the last roll.
 func (c *counters) lastSecond(board rankcache.BoardID) uint32 {
 	b, h := c.bucket(board)
 	if i, _ := b.find(h); i >= 0 {
@@ -114,9 +104,8 @@ func (c *counters) bucket(board rankcache.BoardID) (*bucket, uint64) {
 // slotFor returns a slot for a board that has none: a free one or, if the bucket
 // is full and there are enough votes, the coldest; -1 without either.
 //
-// Two goroutines may take the first slot of the same board at once. Slots are
-// taken in order by compare-and-swap, so the loser checks the same slot again
-// and finds its own hash there. Only after a crowded bucket has freed a slot in
+// Two goroutines may take the first slot of the same board at once. Slots are taken in order by compare-and-swap, so
+// the loser checks the same slot again and finds its own hash there. Only after a crowded bucket has freed a slot in
 // its middle can one board get two; the later one gets no more requests and is freed.
 func (c *counters) slotFor(b *bucket, h uint64, full bool) int {
 	for i := 0; !full && i < len(b.hash); i++ {
@@ -136,8 +125,7 @@ func (c *counters) slotFor(b *bucket, h uint64, full bool) int {
 	return i
 }
 
-// free gives slot i to the board with hash next, or frees it (0). A request for
-// the old board that has just found the slot is counted for the new one.
+// free gives slot i to the board with hash next, or frees it (0). A request under way counts for the new board.
 func (c *counters) free(b *bucket, i int, next uint64) {
 	c.forgetName(b, i)
 	b.hash[i].Store(next)
@@ -145,8 +133,7 @@ func (c *counters) free(b *bucket, i int, next uint64) {
 	b.last[i].Store(0)
 }
 
-// setName keeps a copy of the board's name, as its memory may be the caller's
-// request buffer.
+// setName keeps a copy of the board's name, as its memory may be the caller's request buffer.
 func (c *counters) setName(b *bucket, i int, board rankcache.BoardID) {
 	if c.named.Add(1) > maxNamed {
 		c.named.Add(-1)
@@ -158,8 +145,7 @@ func (c *counters) setName(b *bucket, i int, board rankcache.BoardID) {
 	}
 }
 
-// ownsSlot reports whether the slot still belongs to the board of that name: the
-// slot may have been replaced between the request's search and setName.
+// ownsSlot reports whether the slot is still that board's: it may change between the request's search and setName.
 func (c *counters) ownsSlot(name string, b *bucket, i int) bool {
 	_, h := c.bucket(rankcache.BoardID(name))
 	if b.hash[i].Load() == h {
@@ -199,8 +185,7 @@ func (b *bucket) used() (n int) {
 	return n
 }
 
-// coldest returns the slot with the fewest requests in this second and the one
-// before: right after a roll, this second has no requests yet.
+// coldest returns the slot with the fewest requests in this second and the one before.
 func (b *bucket) coldest() (slot int, weight uint32) {
 	weight = ^uint32(0)
 	for i := range b.hash {
@@ -211,8 +196,7 @@ func (b *bucket) coldest() (slot int, weight uint32) {
 	return slot, weight
 }
 
-// OwnRates are the request rates of this sidecar. Count may be called by any
-// goroutine; the other methods by one.
+// OwnRates are the request rates of this sidecar. Count may be called by any goroutine; the other methods by one.
 type OwnRates struct {
 	counters *counters
 	promote  float64 // requests/s from which a board is busy
@@ -222,8 +206,7 @@ type OwnRates struct {
 	busy     []BoardCount
 }
 
-// NewOwnRates returns rates of which Roll returns those of promoteRate requests/s or
-// more.
+// NewOwnRates returns rates of which Roll returns those of promoteRate requests/s or more.
 func NewOwnRates(promoteRate float64) *OwnRates {
 	named := uint32(min(promoteRate, 2)) // what is read more than once a second is reported
 	return &OwnRates{counters: newCounters(named), promote: promoteRate, elapsed: second, named: named}
@@ -237,8 +220,7 @@ func (r *OwnRates) Rate(board rankcache.BoardID) float64 {
 	return float64(r.counters.lastSecond(board)) / r.elapsed.Seconds()
 }
 
-// Roll ends a second that took elapsed and returns the boards that were busy in it,
-// with their requests. The slice is valid until the next call.
+// Roll ends a second that took elapsed and returns its busy boards. The slice is valid until the next call.
 func (r *OwnRates) Roll(elapsed time.Duration) []BoardCount {
 	r.elapsed = elapsed
 	r.read, r.busy = r.counters.roll(r.named, r.read[:0]), r.busy[:0]
@@ -250,8 +232,7 @@ func (r *OwnRates) Roll(elapsed time.Duration) []BoardCount {
 	return r.busy
 }
 
-// Report returns what was read more than once a second in the last second, but for the boards that keep returns
-// false of.
+// Report returns what was read more than once in the last second, but for boards that keep returns false of.
 func (r *OwnRates) Report(keep func(rankcache.BoardID) bool) (boards []wire.BoardReads) {
 	for _, b := range r.read {
 		if rate := float64(b.Count) / r.elapsed.Seconds(); rate > 1 && keep(b.Board) {

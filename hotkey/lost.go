@@ -2,38 +2,24 @@ package hotkey
 
 import (
 	"context"
-	"time"
 
 	"rankcache"
 )
 
-// historyEvery is how often it is asked for the history of Redis while boards are hot. A board that loses most of its members within
-// that time after a failover counts as lost.
-const historyEvery = 10 * time.Second
-
-// historyOf is the history of Redis in which a page's board was last there. It belongs to the page's fetch.
-type historyOf struct {
-	name string // "": not known
-	at   time.Time
-}
-
-// historiesBefore returns the histories of the servers of a batch, nil if none is due or Redis does not answer. They are asked for
-// before the pages are read: a board that is there then was not lost before.
-func (r *refresher) historiesBefore(ctx context.Context, batch []*page, boards []rankcache.BoardID) []string {
-	for _, p := range batch {
-		if r.histories != nil && time.Since(p.history.at) >= historyEvery {
-			names, err := r.histories(ctx, boards)
-			if err != nil {
-				return nil
-			}
-			return names
-		}
+// historiesBefore returns the histories of boards' servers, up to 10 s old, nil if Redis does not answer; asked before
+// the pages are read. One that loses most members within 10 s after a failover counts as lost.
+func (r *refresher) historiesBefore(ctx context.Context, boards []rankcache.BoardID) []string {
+	if r.histories == nil {
+		return nil
 	}
-	return nil
+	names, err := r.histories(ctx, boards, false)
+	if err != nil {
+		return nil
+	}
+	return names
 }
 
-// keepLost takes away from a batch the empty heads of boards that Redis has lost: their pages stay as they were, until they are
-// stale. A board that others have begun again is told, too, and shows its new life.
+// keepLost takes the empty heads of lost boards away from a batch: their pages stay until they are stale.
 func (r *refresher) keepLost(ctx context.Context, batch []*page, tops []*rankcache.Top, before []string) {
 	var asked []string
 	for i, p := range batch {
@@ -41,9 +27,9 @@ func (r *refresher) keepLost(ctx context.Context, batch []*page, tops []*rankcac
 		if tops[i] == nil {
 			continue
 		}
-		if shrunk := old != nil && 2*tops[i].Members < old.top.Members; !shrunk || p.history.name == "" {
+		if shrunk := old != nil && 2*tops[i].Members < old.top.Members; !shrunk || p.history == "" {
 			if before != nil {
-				p.history = historyOf{before[i], time.Now()}
+				p.history = before[i]
 			}
 			continue
 		}
@@ -53,7 +39,7 @@ func (r *refresher) keepLost(ctx context.Context, batch []*page, tops []*rankcac
 				boards[j] = batch[j].board
 			}
 			var err error
-			if asked, err = r.histories(ctx, boards); err != nil {
+			if asked, err = r.histories(ctx, boards, true); err != nil {
 				asked = make([]string, len(batch))
 			}
 		}
@@ -61,9 +47,9 @@ func (r *refresher) keepLost(ctx context.Context, batch []*page, tops []*rankcac
 	}
 }
 
-// judge decides about a board that has fewer than half of the members of its page. The history of Redis may not be told now.
+// judge decides about a board with fewer than half of its page's members. Redis's history may not be told now.
 func (r *refresher) judge(p *page, top **rankcache.Top, history string) {
-	if history == p.history.name { // it was deleted, or trimmed
+	if history == p.history { // it was deleted, or trimmed
 		return
 	}
 	if history != "" && !p.lost {
@@ -75,6 +61,6 @@ func (r *refresher) judge(p *page, top **rankcache.Top, history string) {
 	case (*top).Members == 0:
 		*top = nil
 	case history != "":
-		p.history, p.lost = historyOf{history, time.Now()}, false
+		p.history, p.lost = history, false
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestLostPages(t *testing.T) {
 	history := "one"
 	r := &refresher{cfg: Config{}.withDefaults(), log: quiet(), metrics: newTestTracker(t, Config{}, nil).metrics,
-		histories: func(_ context.Context, boards []rankcache.BoardID) (names []string, err error) {
+		histories: func(_ context.Context, boards []rankcache.BoardID, _ bool) (names []string, err error) {
 			for range boards {
 				names = append(names, history)
 			}
@@ -28,7 +28,7 @@ func TestLostPages(t *testing.T) {
 	read := func(members, want int) {
 		t.Helper()
 		batch := []*page{p}
-		before, begin := r.historiesBefore(t.Context(), batch, []rankcache.BoardID{"a"}), time.Now()
+		before, begin := r.historiesBefore(t.Context(), []rankcache.BoardID{"a"}), time.Now()
 		tops := []*rankcache.Top{{Board: "a", Members: members}}
 		r.keepLost(t.Context(), batch, tops, before)
 		r.complete(batch, tops, make([]time.Time, 1), begin)
@@ -60,7 +60,6 @@ func TestLostPages(t *testing.T) {
 	read(2, 2) // begun again before anybody looked
 	lost(2)
 	history = "four"
-	p.history.at = time.Time{}
 	read(9, 9) // a failover
 	read(0, 0) // and a board that was deleted
 	lost(2)

@@ -7,7 +7,6 @@ import (
 	"rankcache/internal/metric"
 )
 
-// metrics are the tracker's.
 type metrics struct {
 	promotions *prometheus.CounterVec
 	demotions  *prometheus.CounterVec
@@ -58,8 +57,7 @@ func (m *metrics) countTransition(c transition) {
 	}
 }
 
-// countHits adds the hits of the pages since the last call. Readers count per page:
-// a counter shared by all boards would be contended.
+// countHits adds the hits of the pages since the last call: a counter shared by all readers would be contended.
 func (m *metrics) countHits(pages pageMap) {
 	next := make(map[rankcache.BoardID]counted, len(pages))
 	for b, p := range pages {

@@ -12,8 +12,7 @@ import (
 	"rankcache/internal/tick"
 )
 
-// page is the local top page of one promoted board. read may be called by any
-// goroutine; what writes holds the refresher's lock.
+// page is the top page of one promoted board. Any goroutine may read it; what writes holds the refresher's lock.
 type page struct {
 	board    rankcache.BoardID
 	cached   atomic.Pointer[cachedTop] // nil: nothing read yet, or dropped when idle
@@ -21,12 +20,15 @@ type page struct {
 	hits     atomic.Uint64             // reads answered from this page
 
 	// Guarded by the refresher's lock.
-	inFlight bool      // being read from Redis
-	due      time.Time // when to read it next
-	fails    int       // failed reads in a row
+	inFlight bool          // being read from Redis
+	begun    time.Time     // when that began, or last did
+	due      time.Time     // when to read it next
+	fails    int           // failed reads in a row
+	wanted   chan struct{} // closed by the next read that begins, once it has ended; nil: nobody waits
+	reading  chan struct{} // the same of the read that is under way
 
-	history historyOf // of the fetch alone, as is lost: Redis has lost the board, which was told
-	lost    bool
+	history string // replication id under which the board was last seen ("": not known); of the fetch alone, as is lost
+	lost    bool   // Redis has lost the board, and that was told
 }
 
 // cachedTop is a page, when it was last known to equal Redis, and when Redis had answered it.
@@ -35,11 +37,9 @@ type cachedTop struct {
 	at, answered time.Time
 }
 
-// readGrain limits how often readers of one page write the same cache line.
-const readGrain = int64(100 * time.Millisecond)
+const readGrain = int64(100 * time.Millisecond) // limits how often readers of one page write the same cache line
 
-// read returns the cached page, nil when Redis has not answered it for stale, and records the
-// time of the read.
+// read returns the cached page, nil when Redis has not answered it for stale, and records the time of the read.
 func (p *page) read(now time.Time, stale time.Duration) *cachedTop {
 	if ns := now.UnixNano(); ns-p.lastRead.Load() > readGrain {
 		p.lastRead.Store(ns)
@@ -57,9 +57,8 @@ func (p *page) idle(now time.Time, after time.Duration) bool {
 	return now.UnixNano()-p.lastRead.Load() > int64(after)
 }
 
-// publish replaces the cached page by top, whose reading began at a time and which is known to be current at at. An unchanged
-// page keeps its pointer, so that its encoded pages stay valid. A page of a later state
-// that Redis answered since then stays; replaced is false.
+// publish replaces the page by top, whose reading began at a time and which is current at at. An unchanged page keeps
+// its pointer, and its encoded pages. A later state that Redis answered since stays: replaced is false.
 func (p *page) publish(top *rankcache.Top, began, at time.Time) (replaced, changed bool) {
 	old := p.cached.Load()
 	if old != nil && !began.After(old.answered) && top.State.Before(old.top.State) {
@@ -86,45 +85,48 @@ func sameTop(a, b *rankcache.Top) bool {
 }
 
 const (
-	// refreshTick is the interval of looking for due pages. Pages that become due
-	// in one interval share a pipeline.
+	// refreshTick is the interval of looking for due pages. Pages that become due in one interval share a pipeline. A page
+	// whose board is written is read again at once, but not sooner than this after its last read began.
 	refreshTick = 50 * time.Millisecond
-	// maxBatch bounds one pipeline: 64 pages of 100 entries are about 200 KB.
-	maxBatch = 64
-	// retryFirst is the pause after a page's first failed read; it doubles up
-	// to the refresh interval.
+	maxBatch    = 64 // bounds one pipeline: 64 pages of 100 entries are about 200 KB
+	// retryFirst is the pause after a page's first failed read; it doubles up to the refresh interval.
 	retryFirst = 100 * time.Millisecond
 )
 
-// refresher reads the pages of promoted boards from Redis: a page is read by one
-// fetch at a time, pages due together in one pipeline.
+// refresher reads the pages of promoted boards from Redis, each by one fetch at a time, due ones in one pipeline.
 type refresher struct {
-	cfg     Config
-	origin  rankcache.Reader
-	log     *slog.Logger
-	metrics *metrics
-	changed func(rankcache.BoardID) // see [Deps]
-	// histories is that of [Deps].
-	histories func(context.Context, []rankcache.BoardID) ([]string, error)
+	cfg       Config
+	origin    rankcache.Reader
+	log       *slog.Logger
+	metrics   *metrics
+	changed   func(rankcache.BoardID)                                                           // see [Deps]
+	histories func(ctx context.Context, boards []rankcache.BoardID, now bool) ([]string, error) // that of [Deps]
 
-	mu      sync.Mutex  // guards the scheduling fields of all pages; nothing is called under it
-	failing atomic.Bool // the last fetch failed, which was logged
+	mu      sync.Mutex    // guards the scheduling fields of all pages; nothing is called under it
+	failing atomic.Bool   // the last fetch failed, which was logged
+	woken   chan struct{} // a page is due now; room for one
 }
 
 // run fetches due pages until ctx is done, then waits for its fetches.
 func (r *refresher) run(ctx context.Context, pages func() pageMap) error {
 	var fetches sync.WaitGroup
 	defer fetches.Wait()
-	for range tick.Every(ctx, refreshTick) {
+	ticker := time.NewTicker(refreshTick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		case <-r.woken:
+		}
 		for _, batch := range r.due(time.Now(), pages()) {
 			fetches.Go(func() { r.fetch(ctx, batch) })
 		}
 	}
-	return nil
 }
 
-// due returns the pages to read now, in batches, and empties idle pages, so that the
-// next reader does not get an old one.
+// due returns the pages to read now, in batches, and empties idle pages: the next reader gets no old one.
 func (r *refresher) due(now time.Time, pages pageMap) (batches [][]*page) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +139,7 @@ func (r *refresher) due(now time.Time, pages pageMap) (batches [][]*page) {
 			p.cached.Store(nil)
 			continue
 		}
-		p.inFlight = true
+		p.inFlight, p.begun, p.reading, p.wanted = true, now, p.wanted, nil
 		if batch = append(batch, p); len(batch) == maxBatch {
 			batches, batch = append(batches, batch), nil
 		}
@@ -148,7 +150,6 @@ func (r *refresher) due(now time.Time, pages pageMap) (batches [][]*page) {
 	return batches
 }
 
-// fetch reads the pages of a batch from Redis.
 func (r *refresher) fetch(ctx context.Context, batch []*page) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -156,7 +157,7 @@ func (r *refresher) fetch(ctx context.Context, batch []*page) {
 	for i, p := range batch {
 		boards[i] = p.board
 	}
-	histories := r.historiesBefore(ctx, batch, boards)
+	histories := r.historiesBefore(ctx, boards)
 	begin := time.Now()
 	tops, current, err := r.read(ctx, batch)
 	r.keepLost(ctx, batch, tops, histories)
@@ -164,8 +165,8 @@ func (r *refresher) fetch(ctx context.Context, batch []*page) {
 	r.logOutcome(ctx, err)
 }
 
-// read returns the head of each board, nil for those that could not be read, and when they are known to be current; and why not. A replica of
-// Redis that is behind a page is not asked for it: its bound is the state that it has, or its age.
+// read returns the head of each board, nil where it could not be read, and when they are known to be current; and why
+// not. A replica behind a page is not asked for it: its bound is the state that it has, or its age.
 func (r *refresher) read(ctx context.Context, batch []*page) (tops []*rankcache.Top, current []time.Time, err error) {
 	qs, as := make([]rankcache.Query, len(batch)), make([]rankcache.Answer, len(batch))
 	for i, p := range batch {
@@ -187,8 +188,7 @@ func (r *refresher) read(ctx context.Context, batch []*page) (tops []*rankcache.
 	return tops, current, err
 }
 
-// complete publishes the pages of a fetch that started at begin. The whole batch is
-// due again at one time, so that it stays together.
+// complete publishes the pages of a fetch that started at begin. The whole batch is due again at one time.
 func (r *refresher) complete(batch []*page, tops []*rankcache.Top, current []time.Time, begin time.Time) {
 	changed := r.publish(batch, tops, current, begin)
 	for i := 0; i < len(changed) && r.changed != nil; i++ {
@@ -203,9 +203,14 @@ func (r *refresher) publish(batch []*page, tops []*rankcache.Top, current []time
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, p := range batch {
-		p.inFlight = false
+		if p.inFlight = false; p.reading != nil {
+			defer close(p.reading)
+			p.reading = nil
+		}
 		if i < len(tops) && tops[i] != nil {
-			p.fails, p.due = 0, next
+			if p.fails, p.due = 0, next; p.wanted != nil {
+				r.hasten(p)
+			}
 			replaced, other := p.publish(tops[i], begin, current[i])
 			if other {
 				changed = append(changed, p.board)
@@ -221,6 +226,29 @@ func (r *refresher) publish(batch []*page, tops []*rankcache.Top, current []time
 		r.metrics.refreshes.WithLabelValues("error").Inc()
 	}
 	return changed
+}
+
+// soon has a page read again, in a read that has not begun, and returns what is closed when that has ended.
+func (r *refresher) soon(p *page) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.wanted == nil {
+		if p.wanted = make(chan struct{}); !p.inFlight {
+			r.hasten(p)
+		}
+	}
+	return p.wanted
+}
+
+// hasten has a page read as soon as it may be.
+func (r *refresher) hasten(p *page) {
+	p.due = p.begun.Add(refreshTick)
+	time.AfterFunc(time.Until(p.due), func() {
+		select {
+		case r.woken <- struct{}{}:
+		default:
+		}
+	})
 }
 
 // take publishes the rows that Redis has answered to a reader, if they are later than the page.

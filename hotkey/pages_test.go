@@ -412,3 +412,39 @@ func TestConfigCheck(t *testing.T) {
 		}
 	}
 }
+
+// A board that is written is read again at once, 50 ms after the last time at the soonest, and once more if it is being
+// read meanwhile. Who waits is told when a read has ended that began later.
+func TestWrittenBoardIsReadAtOnce(t *testing.T) {
+	o := &slowOrigin{takes: 10 * time.Millisecond}
+	inBubble(t, Config{Refresh: 9 * time.Second}, o, 1, func(tr *Tracker) {
+		readFor(tr, 2*time.Second)
+		reads, begun := o.callCount(), time.Now()
+		<-tr.Written(board(0))
+		if took := time.Since(begun); o.callCount() != reads+1 || took != o.takes {
+			t.Errorf("%d reads in %v after a write, want one in %v", o.callCount()-reads, took, o.takes)
+		}
+		for range 10 { // each 6 ms
+			tr.Written(board(0))
+			time.Sleep(6 * time.Millisecond)
+		}
+		if n := o.callCount() - reads; n != 2 {
+			t.Errorf("%d reads in 60 ms after the first, want one", n-1)
+		}
+		<-tr.Written(board(0))
+		begun, reads = time.Now(), o.callCount()
+		read := tr.Written(board(0))
+		time.Sleep(refreshTick - o.takes + time.Millisecond) // it is being read
+		later := tr.Written(board(0))
+		<-read
+		if o.callCount() != reads+1 {
+			t.Errorf("%d reads, want one", o.callCount()-reads)
+		}
+		if <-later; o.callCount() != reads+2 || time.Since(begun) != 2*refreshTick {
+			t.Errorf("%d reads in %v, want a second one after %v", o.callCount()-reads, time.Since(begun), 2*refreshTick)
+		}
+		if tr.Written("other") != nil {
+			t.Error("a board without a page has one read")
+		}
+	})
+}

@@ -25,12 +25,9 @@ const (
 	reasonBarred  = "barred"  // blocked, or its super-hot copy has opened
 )
 
-// evictMargin is how much hotter than the coldest board a candidate must be to
-// evict it: boards of equal rate would evict each other again and again.
-const evictMargin = 1.5
+const evictMargin = 1.5 // how much hotter than the coldest board a candidate must be: equal ones would evict each other
 
-// A promotion counts as a flip within flapWindow of the board's demotion, unless
-// more than maxRemembered boards are known.
+// A promotion within flapWindow of the board's demotion is a flip, unless more than maxRemembered boards are known.
 const (
 	flapWindow    = 5 * time.Minute
 	maxRemembered = 5000
@@ -39,9 +36,8 @@ const (
 // policy is a state machine that decides which boards are promoted. Its state
 // depends on the inputs of step alone, one call a second: no clock, no I/O, no lock.
 //
-// A board is promoted by its own rate, by the verdict or by the operator. Only its
-// own rate, the operator or the cap demotes it: reads of a promoted board no longer
-// reach Redis, so a server-side source stops listing it.
+// A board is promoted by its own rate, by the verdict or by the operator. Only its own rate, the operator or the cap
+// demotes it: reads of a promoted board no longer reach Redis, so a server-side source stops listing it.
 type policy struct {
 	cfg        Config
 	exit       float64 // rate below which boards are cold that own requests promoted
@@ -54,7 +50,6 @@ func newPolicy(cfg Config) *policy {
 	return &policy{cfg: cfg, exit: exit, listedExit: min(listedExitRate, exit), boards: make(map[rankcache.BoardID]*candidate)}
 }
 
-// observation is the input of one step.
 type observation struct {
 	rate   func(rankcache.BoardID) float64 // own requests/s of the last second
 	busy   []BoardCount                    // boards that may have reached the promote rate
@@ -138,8 +133,7 @@ func (p *policy) demote(now time.Time, o observation) (transitions []transition)
 	return transitions
 }
 
-// exitRate is lower for a board that was listed: this sidecar may get few of its
-// requests, and would promote it again at once.
+// exitRate is lower for a listed board: this sidecar may get few of its requests, and would promote it again.
 func (p *policy) exitRate(c *candidate) float64 {
 	if c.wasListed {
 		return p.listedExit
@@ -147,8 +141,7 @@ func (p *policy) exitRate(c *candidate) float64 {
 	return p.exit
 }
 
-// promote promotes the boards that have a cause, the pinned ones first and then the
-// hottest, as far as the cap allows.
+// promote promotes the boards that have a cause, the pinned ones first and then the hottest, as far as the cap allows.
 func (p *policy) promote(now time.Time) (transitions []transition) {
 	var hot, want []*candidate
 	for _, c := range p.boards {
@@ -175,7 +168,6 @@ func (p *policy) promote(now time.Time) (transitions []transition) {
 	return transitions
 }
 
-// cause returns why the board should be promoted, "" if it should not.
 func (p *policy) cause(c *candidate) Cause {
 	switch {
 	case c.barred:

@@ -21,30 +21,22 @@ import (
 
 // Defaults of [PollerConfig].
 const (
-	// DefaultPollEvery is well under the 5 s over which Tencent Cloud counts, and
-	// half a call a second of the 20 that an account may make in a region.
+	// DefaultPollEvery is well under the 5 s of Tencent Cloud's counts, and half a call of the 20 a second allowed.
 	DefaultPollEvery = 2 * time.Second
-	// DefaultLease bounds how long the fleet has no poller: after one dies, the
-	// next call is made within 1.2 leases, or when the rate key expires.
+	// DefaultLease bounds how long the fleet has no poller: 1.2 leases, or until the rate key expires.
 	DefaultLease = 1500 * time.Millisecond
 
-	// callTimeout bounds one call of the source.
-	callTimeout = 5 * time.Second
-	// stopPause is the pause after an error that needs an operator.
-	stopPause = 5 * time.Minute
-	// maxBackoff is the longest pause of the exponential back-off.
-	maxBackoff = time.Minute
+	callTimeout = 5 * time.Second // bounds one call of the source
+	stopPause   = 5 * time.Minute // the pause after an error that needs an operator
+	maxBackoff  = time.Minute     // the longest pause of the exponential back-off
 )
 
 // PollerConfig configures a [Poller]. Zero fields take the defaults of this package.
 type PollerConfig struct {
 	Every time.Duration // between two calls of the whole fleet
 	Lease time.Duration // life of the lease, renewed four times in it
-	// ID identifies this poller and must be unique in the fleet, such as the pod's
-	// name.
-	ID string
-	// Idle, if it is not nil, reports whether another kind of source is in use, so that this one is not to be asked, and no lease
-	// to be tried for. It must not block.
+	ID    string        // identifies this poller and must be unique in the fleet, such as the pod's name
+	// Idle, if not nil, reports whether another kind of source is in use. It must not block.
 	Idle func() bool
 	// Answered, if it is not nil, is called at the end of each call of the source. It must not block.
 	Answered func(took time.Duration, err error)
@@ -66,8 +58,7 @@ func (c PollerConfig) check() error {
 	return nil
 }
 
-// Poller calls a server-side source on behalf of the fleet while it has the lease,
-// and publishes the verdict.
+// Poller calls a server-side source on behalf of the fleet while it has the lease, and publishes the verdict.
 type Poller struct {
 	cfg     PollerConfig
 	source  Source
@@ -81,12 +72,10 @@ type Poller struct {
 
 	// Used by Run's goroutine alone.
 	backoff  *backoff.ExponentialBackOff // after errors with AfterBackoff
-	prev     Verdict
-	lastCode string // of the last call if it failed, "" otherwise; to log changes only
+	lastCode string                      // of the last call if it failed, "" otherwise; to log changes only
 }
 
-// NewPoller returns a poller of source for one Redis instance, whose name is
-// part of the keys in Redis. It starts nothing; the caller closes rdb.
+// NewPoller returns a poller of source for one Redis instance. It starts nothing; the caller closes rdb.
 func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names wire.Names, instance string,
 	log *slog.Logger, reg prometheus.Registerer) (*Poller, error) {
 	cfg = cfg.withDefaults()
@@ -102,8 +91,7 @@ func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names wire.Na
 	return p, nil
 }
 
-// Run acquires the lease whenever it is free and polls while it has it, until ctx
-// is done; it returns nil.
+// Run acquires the lease whenever it is free and polls while it has it, until ctx is done; it returns nil.
 func (p *Poller) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
@@ -130,8 +118,8 @@ func (p *Poller) Run(ctx context.Context) error {
 
 func (p *Poller) idle() bool { return p.cfg.Idle != nil && p.cfg.Idle() }
 
-// RunElected polls until ctx is done instead of all other pollers, which have no turn meanwhile: it was the caller who chose this
-// one. That two are chosen for a moment does no harm. It returns nil.
+// RunElected polls until ctx is done instead of all other pollers, which have no turn meanwhile: it was the caller who
+// chose this one. That two are chosen for a moment does no harm. It returns nil.
 func (p *Poller) RunElected(ctx context.Context) error {
 	p.elected = true
 	p.metrics.leading.Set(1)
@@ -146,8 +134,7 @@ func (p *Poller) RunElected(ctx context.Context) error {
 	return nil
 }
 
-// lead polls while the poller has the lease and returns the pause before the next
-// attempt to acquire it.
+// lead polls while the poller has the lease and returns the pause before the next attempt to acquire it.
 func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
 	p.metrics.leading.Set(1)
 	defer p.metrics.leading.Set(0)
@@ -173,10 +160,9 @@ func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
 // poll makes one call if it is time for one and returns the pause until the
 // next, or stop after an error that needs an operator.
 //
-// The lease alone does not bound the rate: a poller that is paused between its last
-// renewal and its call still calls when it continues, and the lease passes on with
-// each replaced pod. So a call also needs to set the rate key, which lives nearly as
-// long as the time between two calls.
+// The lease alone does not bound the rate: a poller that is paused between its last renewal and its call still calls
+// when it continues, and the lease passes on with each replaced pod. So a call also needs to set the rate key, which
+// lives nearly as long as the time between two calls.
 func (p *Poller) poll(ctx context.Context) (pause time.Duration, stop bool) {
 	if mine, err := p.turn(ctx); err != nil || !mine {
 		return tick.Jitter(p.cfg.Every / 8), false
@@ -206,7 +192,6 @@ func (p *Poller) turn(ctx context.Context) (mine bool, err error) {
 	return p.rdb.SetNX(ctx, p.rateKey, p.cfg.ID, p.cfg.Every*9/10).Result()
 }
 
-// publish stores the verdict in Redis.
 func (p *Poller) publish(ctx context.Context, s HotBoards) error {
 	p.metrics.ignored.Add(float64(s.Ignored))
 	slices.SortFunc(s.Boards, func(a, b BoardCount) int {
@@ -214,20 +199,13 @@ func (p *Poller) publish(ctx context.Context, s HotBoards) error {
 	})
 	v := Verdict{At: time.Now().UnixMilli(), Source: p.source.Name(), Poller: p.cfg.ID,
 		Boards: s.Boards[:min(len(s.Boards), maxVerdictBoards)], Ignored: s.Ignored}
-	if p.prev.At != 0 && slices.Equal(p.prev.Boards, v.Boards) {
-		p.metrics.identical.Inc()
-	} else {
-		p.metrics.identical.Set(0)
-	}
-	p.prev = v
 	if err := p.rdb.Set(ctx, p.verdict, v.Encode(), VerdictAge).Err(); err != nil {
 		return &CallError{"publish", AfterPause, fmt.Errorf("publish the hot-key verdict under %s: %w", p.verdict, err)}
 	}
 	return nil
 }
 
-// afterCall counts and logs the outcome of a call and returns the pause before the
-// next.
+// afterCall counts and logs the outcome of a call and returns the pause before the next.
 func (p *Poller) afterCall(err error) (pause time.Duration, stop bool) {
 	call := &CallError{Code: "ok"}
 	if err != nil && !errors.As(err, &call) {
@@ -247,7 +225,6 @@ func (p *Poller) afterCall(err error) (pause time.Duration, stop bool) {
 	return tick.Jitter(p.cfg.Every), false
 }
 
-// logOutcome logs an outcome that differs from the one before.
 func (p *Poller) logOutcome(call *CallError) {
 	switch {
 	case call.Err == nil && p.lastCode != "":
@@ -269,21 +246,19 @@ func (p *Poller) logOutcome(call *CallError) {
 }
 
 type pollerMetrics struct {
-	calls     *prometheus.CounterVec
-	identical prometheus.Gauge
-	ignored   prometheus.Counter
-	leading   prometheus.Gauge
-	stopped   prometheus.Gauge
+	calls   *prometheus.CounterVec
+	ignored prometheus.Counter
+	leading prometheus.Gauge
+	stopped prometheus.Gauge
 }
 
 func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 	set := metric.New(reg, "hot_")
 	defer set.Must()
 	return &pollerMetrics{
-		calls:     set.Counters("source_calls_total", "Calls of the server-side hot-key source by this poller, by result code.", "source", "code"),
-		identical: set.Gauge("source_identical_answers", "Consecutive answers that were equal to the one before."),
-		ignored:   set.Counter("source_ignored_keys_total", "Hot keys of the source that belong to no board."),
-		leading:   set.Gauge("poller_leading", "1 while this poller has the fleet's lease."),
-		stopped:   set.Gauge("source_stopped", "1 while this poller pauses because the source's settings or rights are wrong."),
+		calls:   set.Counters("source_calls_total", "Calls of the server-side hot-key source by this poller, by result code.", "source", "code"),
+		ignored: set.Counter("source_ignored_keys_total", "Hot keys of the source that belong to no board."),
+		leading: set.Gauge("poller_leading", "1 while this poller has the fleet's lease."),
+		stopped: set.Gauge("source_stopped", "1 while this poller pauses because the source's settings or rights are wrong."),
 	}
 }

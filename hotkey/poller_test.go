@@ -263,22 +263,6 @@ func TestStoppedPollerGivesTheLeaseAway(t *testing.T) {
 	}
 }
 
-func TestIdenticalAnswersAreCounted(t *testing.T) {
-	api := &sharedAPI{}
-	s := newSidecar(t, testkit.Redis(t), testkit.Name(t), api, PollerConfig{}, 0)
-	for _, want := range []float64{0, 1, 2} {
-		if err := s.poller.publish(t.Context(), HotBoards{Boards: []BoardCount{{"b", 1}, {"a", 2}}, Ignored: 1}); err != nil {
-			t.Fatal(err)
-		}
-		if n := testutil.ToFloat64(s.poller.metrics.identical); n != want {
-			t.Errorf("%v identical answers, want %v", n, want)
-		}
-	}
-	if err := s.poller.publish(t.Context(), HotBoards{}); err != nil || testutil.ToFloat64(s.poller.metrics.identical) != 0 {
-		t.Errorf("another answer is called identical, %v", err)
-	}
-}
-
 // A verdict reader survives an outage of Redis and malformed verdicts.
 func TestVerdictReader(t *testing.T) {
 	addr, instance := testkit.Redis(t), testkit.Name(t)

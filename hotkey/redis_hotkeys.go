@@ -14,28 +14,19 @@ import (
 )
 
 const (
-	// hotKeysMinCPU is the server's CPU time per second from which on a key is hot: about a
-	// hundred reads of a top 50.
+	// hotKeysMinCPU is the server's CPU time per second from which on a key is hot: about a hundred reads of a top 50.
 	hotKeysMinCPU = time.Millisecond
-	// hotKeysWindow is the length of one tracking session: long enough for steady figures and
-	// short enough to notice a room that gets hot.
+	// hotKeysWindow is the length of one tracking session: long enough to be steady, short enough to notice.
 	hotKeysWindow = 5 * time.Second
-	// hotKeysCount is the maximum that HOTKEYS accepts.
-	hotKeysCount = 64
-	// hotKeysLife is the duration of a tracking session, in windows, after which
-	// Redis ends it.
-	hotKeysLife = 6
-	// hotKeysMinAge is the age from which on the figures of a session are used.
-	hotKeysMinAge = time.Second
+	hotKeysCount  = 64          // the maximum that HOTKEYS accepts
+	hotKeysLife   = 6           // the duration of a tracking session, in windows, after which Redis ends it
+	hotKeysMinAge = time.Second // the age from which on the figures of a session are used
 )
 
-// CodeUnsupported is the code of a [CallError] of a server without HOTKEYS, which is no failure.
-const CodeUnsupported = "unsupported"
+const CodeUnsupported = "unsupported" // the code of a [CallError] of a server without HOTKEYS, which is no failure
 
-// RedisHotKeys calls HOTKEYS, which Redis has since 8.6, but neither Valkey nor the
-// clouds' Redis. The server has one tracking session at a time: this source starts
-// one per window; it reads sessions of other clients, but does not end them. Hot is
-// called by one goroutine at a time.
+// RedisHotKeys calls HOTKEYS, which Redis has since 8.6, but neither Valkey nor clouds. The server has one session at a
+// time: this source starts one a window, and reads others', but does not end them. One goroutine calls Hot.
 type RedisHotKeys struct {
 	rdb   *redis.Client
 	names wire.Names
@@ -44,8 +35,7 @@ type RedisHotKeys struct {
 	last    HotBoards // of the last session that was long enough
 }
 
-// NewRedisHotKeys returns the source of one server. Each server has its own
-// statistics, so client must not be a cluster's. The caller closes it.
+// NewRedisHotKeys returns the source of one server, so client must be no cluster's. The caller closes it.
 func NewRedisHotKeys(client redis.UniversalClient, names wire.Names) (*RedisHotKeys, error) {
 	rdb, ok := client.(*redis.Client)
 	if !ok {
@@ -54,11 +44,9 @@ func NewRedisHotKeys(client redis.UniversalClient, names wire.Names) (*RedisHotK
 	return &RedisHotKeys{rdb: rdb, names: names}, nil
 }
 
-// Name returns "redis".
 func (r *RedisHotKeys) Name() string { return "redis" }
 
-// Hot returns the boards whose keys took at least 1 ms of CPU time per second recently. Count is in µs of
-// CPU time per second. The error is a [*CallError].
+// Hot returns the boards whose keys took 1 ms of CPU a second. Count is in µs a second. The error is a [*CallError].
 func (r *RedisHotKeys) Hot(ctx context.Context) (HotBoards, error) {
 	now, err := r.read(ctx)
 	if err != nil {
@@ -88,7 +76,6 @@ func (r *RedisHotKeys) read(ctx context.Context) (hotKeysSession, error) {
 	return parseHotKeys(reply)
 }
 
-// hotBoards returns the boards of the session that are hot enough.
 func (r *RedisHotKeys) hotBoards(session hotKeysSession) (s HotBoards) {
 	for _, k := range session.byCPU {
 		if perSecond := int64(float64(k.us) / session.length.Seconds()); perSecond >= hotKeysMinCPU.Microseconds() {
@@ -146,13 +133,10 @@ type keyCPU struct {
 	us  int64 // CPU time
 }
 
-// maxHotKeysLength is the longest accepted session: beyond it the arithmetic would
-// overflow.
+// maxHotKeysLength is the longest accepted session: beyond it the arithmetic would overflow.
 const maxHotKeysLength = int64(365 * 24 * time.Hour / time.Millisecond)
 
-// parseHotKeys parses an answer of HOTKEYS GET as the client decoded it: alternating
-// fields and values, or a map, or either as the only element of a list, as servers
-// with several shards send it.
+// parseHotKeys parses HOTKEYS GET: alternating fields and values, a map, or either as a list's only element.
 func parseHotKeys(reply any) (s hotKeysSession, err error) {
 	if list, ok := reply.([]any); ok && len(list) <= 1 {
 		if len(list) == 0 {
@@ -175,7 +159,6 @@ func parseHotKeys(reply any) (s hotKeysSession, err error) {
 	return s, err
 }
 
-// hotKeysFields returns the fields by name.
 func hotKeysFields(reply any) (map[any]any, error) {
 	if m, ok := reply.(map[any]any); ok {
 		return m, nil
@@ -195,8 +178,7 @@ func hotKeysFields(reply any) (map[any]any, error) {
 	return fields, nil
 }
 
-// keysByCPU reads alternating keys and CPU times. Without a list the session tracks
-// another metric.
+// keysByCPU reads alternating keys and CPU times. Without a list the session tracks another metric.
 func keysByCPU(v any) (keys []keyCPU, err error) {
 	list, _ := v.([]any)
 	for i := 0; i+1 < len(list); i += 2 {

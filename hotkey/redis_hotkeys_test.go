@@ -138,7 +138,7 @@ func TestRedisHotKeysSessions(t *testing.T) {
 		t.Run(fmt.Sprint("wrapped=", wrapped), func(t *testing.T) {
 			f, r := newHotKeysServer(t)
 			f.wrapped = wrapped
-			load := map[string]int{"1_2_3": 40_000, "cool": 100, "{1_2_3}:seq": 40_000} // µs in 2 s
+			load := map[string]int{"1_2_3": 40_000, "cool": 100, "{1_2_3}:meta": 40_000} // µs in 2 s
 			if got := askHot(t, r); got != "[] 0" || len(f.starts) != 1 {
 				t.Fatalf("first: %s, sessions %v", got, f.starts)
 			}

@@ -18,24 +18,19 @@ import (
 // SourceFleet is the source of a verdict that is made of what the sidecars report. They report while there is one.
 const SourceFleet = "fleet"
 
-// FleetEvery is the time between two calls of a [Fleet]: sidecars report as often.
-const FleetEvery = time.Second
+const FleetEvery = time.Second // the time between two calls of a [Fleet]: sidecars report as often
 
 const (
 	// fleetRate lists a board: it is what Tencent's default is.
 	fleetRate = 100 // requests/s of the whole fleet
 	// maxReadRate is the most that a report of one sidecar counts for a board: ten cores answer as much.
-	maxReadRate = 1_000_000 // requests/s
-	// reportLives is for how long a report counts that is not followed by another one.
-	reportLives = 3 * time.Second
-	// reportsLive is the life in Redis of all reports after the last one.
-	reportsLive = 10 * time.Second
-	// maxReports bounds the memory for them.
-	maxReports = 10_000
+	maxReadRate = 1_000_000        // requests/s
+	reportLives = 3 * time.Second  // for how long a report counts that is not followed by another one
+	reportsLive = 10 * time.Second // the life in Redis of all reports after the last one
+	maxReports  = 10_000           // bounds the memory for them
 	// maxReportBytes bounds all of them together: ten thousand of 50 boards with ids of 40 bytes are 21 MB.
 	maxReportBytes = 32 << 20
-	// maxReporter is the longest name of a sidecar, in bytes.
-	maxReporter = 255
+	maxReporter    = 255 // the longest name of a sidecar, in bytes
 )
 
 // Fleet is a [Source] that adds up what the sidecars report ([wire.Reads]).
@@ -64,7 +59,6 @@ func NewFleet(rdb redis.Cmdable, names wire.Names, instance string, log *slog.Lo
 		known:  make(map[string]known)}
 }
 
-// Name returns [SourceFleet].
 func (f *Fleet) Name() string { return SourceFleet }
 
 // Hot returns the boards that all sidecars together are asked for often.
@@ -84,8 +78,8 @@ func (f *Fleet) Hot(ctx context.Context) (HotBoards, error) {
 	return hot, nil
 }
 
-// readScript returns the reports: names and values in turn. It deletes what can be none, and has its name, cut, and its length in the
-// place of the value. If there are too many it returns how many, or bytes.
+// readScript returns the reports: names and values in turn. It deletes what can be none, and has its name, cut, and its
+// length in the place of the value. If there are too many it returns how many, or bytes.
 var readScript = redis.NewScript(`
 local count, reports, left = redis.call('HLEN', KEYS[1]), {}, tonumber(ARGV[2])
 if count > tonumber(ARGV[1]) then
@@ -160,7 +154,7 @@ func (f *Fleet) add(now time.Time, reports map[string]string) (hot HotBoards, en
 	return hot, ended
 }
 
-// count adds the boards of a sidecar's report. What can be no board's is ignored, what is more than a sidecar can answer is not believed.
+// count adds a sidecar's report. What can be no board's is ignored, what no sidecar can answer not believed.
 func (f *Fleet) count(id string, boards []wire.BoardReads, counts map[rankcache.BoardID]int64) (ignored int) {
 	for _, b := range boards {
 		if f.names.CheckBoard(b.Board) != nil {

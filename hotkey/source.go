@@ -11,8 +11,7 @@ import (
 type Source interface {
 	// Name identifies the source in logs and metrics.
 	Name() string
-	// Hot returns the boards that are hot now. It returns soon after ctx is
-	// done. An error may wrap a [*CallError], which tells when to call again.
+	// Hot returns the hot boards, soon after ctx is done. An error may wrap a [*CallError]: when to call again.
 	Hot(ctx context.Context) (HotBoards, error)
 }
 

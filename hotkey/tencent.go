@@ -15,22 +15,16 @@ import (
 // Defaults of [TencentConfig].
 const (
 	DefaultTencentEndpoint = "https://redis.tencentcloudapi.com"
-	// DefaultTencentMinCount is per 5 s: 100 requests/s of the whole fleet.
-	DefaultTencentMinCount = 500
+	DefaultTencentMinCount = 500 // per 5 s: 100 requests/s of the whole fleet
 )
 
-// TencentConfig configures the source of one instance of Tencent Cloud's Redis. Zero
-// fields take the defaults of this package.
+// TencentConfig configures the source of one instance of Tencent Cloud's Redis. Zero fields take the defaults.
 type TencentConfig struct {
-	Instance string // instance id, such as crs-1234abcd
-	Region   string // such as ap-guangzhou
-	// Endpoint is a URL; http is accepted on loopback only.
-	Endpoint string
-	// Credentials is one of TencentAuto, TencentEnv, TencentTKE and TencentCVM.
-	Credentials string
-	// MinCount is the number of requests in 5 s from which on a key is hot: the
-	// API lists the busiest keys, however few requests they get.
-	MinCount int64
+	Instance    string // instance id, such as crs-1234abcd
+	Region      string // such as ap-guangzhou
+	Endpoint    string // a URL; http is accepted on loopback only
+	Credentials string // one of TencentAuto, TencentEnv, TencentTKE and TencentCVM
+	MinCount    int64  // from how many requests in 5 s on a key is hot: the API lists the busiest, however few
 }
 
 func (c TencentConfig) withDefaults() TencentConfig {
@@ -56,19 +50,15 @@ func (c TencentConfig) check() error {
 	return nil
 }
 
-// Tencent calls DescribeInstanceMonitorHotKey, whose statistics are of 5 s and up to
-// 20 s old. Hot may be called by any goroutine; one call is made at a time.
+// Tencent calls DescribeInstanceMonitorHotKey (5 s, up to 20 s old). Any goroutine may call Hot; one call at a time.
 type Tencent struct {
 	api      *tencentAPI
 	names    wire.Names
 	minCount int64
-	// busy has a token while the SDK works: its lookup of credentials ignores the
-	// context, so a call may outlive its caller.
-	busy chan struct{}
+	busy     chan struct{} // has a token while the SDK works: its look-up of credentials ignores the context
 }
 
-// NewTencent returns the source of one instance. It makes no call and looks up no
-// credentials yet.
+// NewTencent returns the source of one instance. It makes no call and looks up no credentials yet.
 func NewTencent(cfg TencentConfig, names wire.Names) (*Tencent, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -81,11 +71,9 @@ func NewTencent(cfg TencentConfig, names wire.Names) (*Tencent, error) {
 	return &Tencent{api: newTencentAPI(cfg, keys), names: names, minCount: cfg.MinCount, busy: make(chan struct{}, 1)}, nil
 }
 
-// Name returns "tencent".
 func (t *Tencent) Name() string { return "tencent" }
 
-// Hot returns the boards among the instance's hot keys. Count is the requests in 5 s.
-// The error is a [*CallError] and contains no credentials.
+// Hot returns the hot keys' boards; Count is in 5 s. The error is a [*CallError] without credentials.
 func (t *Tencent) Hot(ctx context.Context) (HotBoards, error) {
 	select {
 	case t.busy <- struct{}{}:
@@ -113,7 +101,6 @@ func (t *Tencent) Hot(ctx context.Context) (HotBoards, error) {
 	}
 }
 
-// hotBoards returns the boards that are hot enough.
 func (t *Tencent) hotBoards(keys []*tencentHotKey) (s HotBoards) {
 	for _, k := range keys {
 		switch {

@@ -18,13 +18,10 @@ import (
 )
 
 const (
-	tencentAction  = "DescribeInstanceMonitorHotKey"
-	tencentVersion = "2018-04-12"
-	// tencentNow selects the current statistics.
-	tencentNow = 1
-	// maxTencentReply bounds the memory of one answer; a thousand keys are
-	// about 100 KB.
-	maxTencentReply = 1 << 20
+	tencentAction   = "DescribeInstanceMonitorHotKey"
+	tencentVersion  = "2018-04-12"
+	tencentNow      = 1       // selects the current statistics
+	maxTencentReply = 1 << 20 // bounds the memory of one answer; a thousand keys are about 100 KB
 )
 
 type tencentRequest struct {
@@ -71,7 +68,6 @@ func newTencentAPI(cfg TencentConfig, keys *tencentKeys) *tencentAPI {
 	return &tencentAPI{client: client, instance: cfg.Instance, keys: keys}
 }
 
-// hotKeys returns the instance's current hot keys.
 func (a *tencentAPI) hotKeys(ctx context.Context) ([]*tencentHotKey, error) {
 	credential, err := a.keys.get(time.Now())
 	if err != nil {
@@ -94,8 +90,7 @@ func (a *tencentAPI) hotKeys(ctx context.Context) ([]*tencentHotKey, error) {
 	return resp.Response.Data, nil
 }
 
-// send turns a panic of the SDK, such as for an answer "null", into an error: a
-// gateway's unexpected answer must not end the process.
+// send turns a panic of the SDK, as for an answer "null", into an error.
 func (a *tencentAPI) send(req *tencentRequest, resp *tencentResponse, credential *common.Credential) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -105,8 +100,7 @@ func (a *tencentAPI) send(req *tencentRequest, resp *tencentResponse, credential
 	return a.client.WithCredential(credential).Send(req, resp)
 }
 
-// guard bounds the bytes of an answer and refuses redirects, which would send the
-// session token to another host.
+// guard bounds the bytes of an answer and refuses redirects, which would send the session token to another host.
 type guard struct{ next http.RoundTripper }
 
 var errRedirected = errors.New("the API answered with a redirect, which is refused: check the endpoint")
@@ -125,4 +119,91 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		io.Closer
 	}{io.LimitReader(resp.Body, maxTencentReply), resp.Body}
 	return resp, nil
+}
+
+// tencentCodes classes the API's errors by their code up to the first dot, which is also the metric label.
+var tencentCodes = map[string]After{
+	"InternalError":      AfterPause,
+	"FailedOperation":    AfterPause,
+	"ServiceUnavailable": AfterPause,
+
+	"RequestLimitExceeded": AfterBackoff,
+	"LimitExceeded":        AfterBackoff,
+	"ResourceUnavailable":  AfterBackoff,
+
+	"AuthFailure":           AfterOperator,
+	"UnauthorizedOperation": AfterOperator,
+	"InvalidParameter":      AfterOperator,
+	"InvalidParameterValue": AfterOperator,
+	"MissingParameter":      AfterOperator,
+	"UnknownParameter":      AfterOperator,
+	"ResourceNotFound":      AfterOperator,
+	"UnsupportedRegion":     AfterOperator,
+	"UnsupportedOperation":  AfterOperator,
+	"InvalidAction":         AfterOperator,
+	"NoSuchVersion":         AfterOperator,
+	"OperationDenied":       AfterOperator,
+}
+
+// tencentHints names what to check, by the longest matching prefix of the code.
+var tencentHints = map[string]string{
+	"AuthFailure":                 "check the credentials",
+	"AuthFailure.SignatureExpire": "the clock of this host is wrong: check its time synchronisation",
+	"UnauthorizedOperation":       "the credentials need the right redis:" + tencentAction,
+	"ResourceNotFound":            "check the instance id and its region",
+	"InvalidParameter":            "check the instance id and its region",
+	"UnsupportedRegion":           "check the region",
+	"RequestLimitExceeded":        "20 calls a second are allowed per account and region: check for other callers",
+}
+
+const maxTencentMessage = 200 // bounds a foreign error text, in bytes
+
+// explainTencent makes a CallError of the SDK's, with secrets redacted and without texts that quote a whole answer.
+func explainTencent(err error, c *common.Credential) *CallError {
+	var sdk *tcerr.TencentCloudSDKError
+	if !errors.As(err, &sdk) {
+		return &CallError{"client", AfterPause, fmt.Errorf("tencent %s: %s", tencentAction, redact(err.Error(), c))}
+	}
+	switch sdk.Code {
+	case "ClientError.NetworkError", "ClientError.IOError":
+		return &CallError{"network", AfterPause, fmt.Errorf("tencent %s: %s", tencentAction, redact(sdk.Message, c))}
+	case "ClientError.ParseJsonError", "ClientError.HttpStatusCodeError", "ClientError.TypeError":
+		return &CallError{"garbled", AfterPause, fmt.Errorf("tencent %s: the answer is not the API's (%s): check for a proxy or gateway in between",
+			tencentAction, sdk.Code)}
+	}
+	kind, _, _ := strings.Cut(sdk.Code, ".")
+	after, known := tencentCodes[kind]
+	if !known {
+		kind, after = "other", AfterBackoff
+	}
+	return &CallError{kind, after, fmt.Errorf("tencent %s: %s: %s (request %q)%s",
+		tencentAction, redact(sdk.Code, c), redact(sdk.Message, c), redact(sdk.RequestId, c), tencentHint(sdk.Code))}
+}
+
+func tencentHint(code string) string {
+	for part := code; part != ""; {
+		if hint, ok := tencentHints[part]; ok {
+			return ": " + hint
+		}
+		part = part[:max(strings.LastIndexByte(part, '.'), 0)]
+	}
+	return ""
+}
+
+// redact shortens a foreign text and removes the credentials: the API's messages contain the secret id.
+func redact(text string, c *common.Credential) string {
+	if c != nil {
+		for _, secret := range []string{c.Token, c.SecretKey, c.SecretId} {
+			if secret != "" {
+				text = strings.ReplaceAll(text, secret, "***")
+			}
+		}
+	}
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+	return text[:min(len(text), maxTencentMessage)]
 }

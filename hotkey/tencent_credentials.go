@@ -18,8 +18,7 @@ const (
 	TencentCVM  = "cvm"  // the role of the virtual machine
 )
 
-// How long credentials are used before they are looked up again. The SDK would do
-// that itself, but logs errors to the standard logger.
+// How long credentials are used before they are looked up again. The SDK would log errors to the standard logger.
 const (
 	tkeKeysFor = 30 * time.Minute // of 2 hours
 	cvmKeysFor = 2 * time.Minute  // issued with 5 minutes left or more
@@ -41,8 +40,7 @@ func newTencentKeys(kind string) (*tencentKeys, error) {
 	return nil, fmt.Errorf("tencent credentials %q: want %s, %s, %s or %s", kind, TencentAuto, TencentEnv, TencentTKE, TencentCVM)
 }
 
-// get returns the credentials. The current ones stay in use while the lookup of new
-// ones fails: the API refuses them once they have expired.
+// get returns the credentials. Current ones stay in use while looking up new ones fails.
 func (k *tencentKeys) get(now time.Time) (*common.Credential, error) {
 	if k.current != nil && (k.until.IsZero() || now.Before(k.until)) {
 		return k.current, nil
@@ -101,8 +99,7 @@ func tencentProvider(kind string) (common.Provider, time.Duration, error) {
 	return common.DefaultCvmRoleProvider(), cvmKeysFor, nil
 }
 
-// credentialError explains why there are no credentials, without error texts that may
-// quote an answer that contains credentials.
+// credentialError explains why there are no credentials, without texts that may quote some.
 func credentialError(err error) error {
 	after := AfterOperator
 	var sdk *tcerr.TencentCloudSDKError

@@ -41,7 +41,7 @@ const hotAnswer = `{"Response":{"RequestId":"r-1","Data":[
 	{"Key":"4_5_6","Count":500},
 	{"Key":"7_8_9","Type":"zset","Count":499},
 	{"Key":"session","Type":"string","Count":9000},
-	{"Key":"{1_2_3}:seq","Type":"unknown","Count":9000},
+	{"Key":"{1_2_3}:meta","Type":"unknown","Count":9000},
 	null, {}, {"Key":null,"Count":null}]}}`
 
 func TestTencentFindsBoards(t *testing.T) {

@@ -18,14 +18,11 @@ import (
 	"rankcache/wire"
 )
 
-// second is the interval of rolling the counters and stepping the policy.
-const second = time.Second
+const second = time.Second // the interval of rolling the counters and stepping the policy
 
-// pageMap has the pages of the promoted boards. It is never changed, but replaced.
-type pageMap = map[rankcache.BoardID]*page
+type pageMap = map[rankcache.BoardID]*page // has the pages of the promoted boards. It is never changed, but replaced.
 
-// Tracker counts the requests of every board, decides which boards are hot and keeps
-// their pages. Its methods may be called by any goroutine; Run is called once.
+// Tracker counts requests, decides which boards are hot and keeps their pages. Any goroutine may call its methods.
 type Tracker struct {
 	cfg     Config
 	tiers   func() *rooms.Tiers
@@ -45,8 +42,7 @@ type Tracker struct {
 	misses  atomic.Uint64         // reads of promoted boards without a fresh page
 }
 
-// seenVerdict is a verdict and when it was first seen, by this clock: the clock
-// of the poller's host may be off.
+// seenVerdict is a verdict and when it was first seen, by this clock: the clock of the poller's host may be off.
 type seenVerdict struct {
 	Verdict
 	seen   time.Time
@@ -55,27 +51,23 @@ type seenVerdict struct {
 
 // Deps are the dependencies of a [Tracker].
 type Deps struct {
-	Origin rankcache.Reader // of heads
-	// Tiers returns the operator's current tiers; it may return nil.
-	Tiers func() *rooms.Tiers
-	// Open reports whether a super-hot board is answered from its whole local
-	// copy; such a board needs no page. nil: no board is.
+	Origin rankcache.Reader    // of heads
+	Tiers  func() *rooms.Tiers // returns the operator's current tiers; it may return nil
+	// Open reports whether a super-hot board is answered from its local copy, so that it needs no page. nil: none is.
 	Open func(rankcache.BoardID) bool
-	// Exchange is called once a second, before the policy decides, with the report of what is read here, nil if nobody asks for
-	// one: it passes the newest verdict to Observe, and returns soon. nil: there is no fleet.
+	// Exchange is called once a second, before the policy decides, with the report of what is read here, nil if nobody
+	// asks for one: it passes the newest verdict to Observe, and returns soon. nil: there is no fleet.
 	Exchange func(ctx context.Context, report []byte)
-	// Changed is called when the page of a board was read and is another one. It must
-	// return at once; nil: not wanted.
+	// Changed is called when the page of a board was read and is another one. It must return at once; nil: not wanted.
 	Changed func(rankcache.BoardID)
 	// Histories returns for each board a name of what its server has been through, another one after it has lost
 	// something; nil: boards that Redis has lost are not told from those that were deleted.
-	Histories func(context.Context, []rankcache.BoardID) ([]string, error)
+	Histories func(ctx context.Context, boards []rankcache.BoardID, now bool) ([]string, error)
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
 }
 
-// New returns a tracker with nothing promoted. It starts nothing. The error is
-// cfg's, see [Config.Check].
+// New returns a tracker with nothing promoted. It starts nothing. The error is cfg's, see [Config.Check].
 func New(cfg Config, deps Deps) (*Tracker, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -87,19 +79,18 @@ func New(cfg Config, deps Deps) (*Tracker, error) {
 	t := &Tracker{cfg: cfg, tiers: deps.Tiers, open: deps.Open, exchange: deps.Exchange, log: deps.Log,
 		own: NewOwnRates(cfg.PromoteRate), policy: newPolicy(cfg)}
 	t.metrics = newMetrics(deps.Registry, t)
-	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics, changed: deps.Changed, histories: deps.Histories}
+	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics, changed: deps.Changed,
+		histories: deps.Histories, woken: make(chan struct{}, 1)}
 	t.pages.Store(&pageMap{})
 	t.verdict.Store(&seenVerdict{})
 	t.rows.Store(&[]Row{})
 	return t, nil
 }
 
-// Count adds one request for the board, whichever tier answers it. It keeps no
-// reference to the id's memory.
+// Count adds one request for the board, whichever tier answers it. It keeps no reference to the id's memory.
 func (t *Tracker) Count(board rankcache.BoardID) { t.own.Count(board) }
 
-// Read implements [rankcache.Reader]: it answers what the boards' pages have, and
-// [rankcache.ErrNotKept] of boards that are not promoted or whose pages are missing or too old.
+// Read implements [rankcache.Reader]: what pages have, [rankcache.ErrNotKept] where none is, or it is too old.
 func (t *Tracker) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	for i := range qs {
 		p := (*t.pages.Load())[qs[i].Board]
@@ -114,8 +105,7 @@ func (t *Tracker) Read(_ context.Context, qs []rankcache.Query, as []rankcache.A
 	}
 }
 
-// Take takes Redis's answer to a query that the page of a hot board should have answered, but was
-// missing. A page that is older is replaced by it: no reader sees the board step back.
+// Take takes Redis's answer to a query that its page lacked. An older page is replaced: no board steps back.
 func (t *Tracker) Take(q *rankcache.Query, a *rankcache.Answer) {
 	head := q.Start == 0 && q.Range == nil && q.Limit > 0 && q.Limit <= t.cfg.Entries && q.Order == rankcache.Descending
 	if p := (*t.pages.Load())[q.Board]; p != nil && head && !q.Bounded() && a.Err == nil && a.Source == rankcache.SourceRedis {
@@ -123,8 +113,16 @@ func (t *Tracker) Take(q *rankcache.Query, a *rankcache.Answer) {
 	}
 }
 
-// Kept calls fn with each page that is kept, also of those that are too old to be served,
-// and when it was last known to be current.
+// Written tells that a board's page is behind Redis, as after a write through this process: it is read again at once,
+// every 50 ms at most. The channel is closed when that has ended, also by an error; nil: the board has no page.
+func (t *Tracker) Written(board rankcache.BoardID) <-chan struct{} {
+	if p := (*t.pages.Load())[board]; p != nil {
+		return t.refresh.soon(p)
+	}
+	return nil
+}
+
+// Kept calls fn with each page, also those too old to be served, and when it was last known to be current.
 func (t *Tracker) Kept(fn func(top *rankcache.Top, currentAt time.Time)) {
 	for _, p := range *t.pages.Load() {
 		if h := p.cached.Load(); h != nil {
@@ -133,8 +131,7 @@ func (t *Tracker) Kept(fn func(top *rankcache.Top, currentAt time.Time)) {
 	}
 }
 
-// Observe takes the newest verdict. The age of a verdict counts from when it was
-// first observed.
+// Observe takes the newest verdict. The age of a verdict counts from when it was first observed.
 func (t *Tracker) Observe(v Verdict) {
 	old := t.verdict.Load()
 	if old.Verdict.same(v) {
@@ -147,15 +144,13 @@ func (t *Tracker) Observe(v Verdict) {
 	t.verdict.Store(s)
 }
 
-// Verdict returns the newest verdict and when it was first seen, by this clock;
-// zero before the first.
+// Verdict returns the newest verdict and when it was first seen, by this clock; zero before the first.
 func (t *Tracker) Verdict() (v Verdict, seen time.Time) {
 	s := t.verdict.Load()
 	return s.Verdict, s.seen
 }
 
-// Run promotes and demotes boards once a second and refreshes pages until ctx is
-// done; it returns nil.
+// Run promotes and demotes boards once a second and refreshes pages until ctx is done; it returns nil.
 func (t *Tracker) Run(ctx context.Context) error {
 	var loops errgroup.Group
 	loops.Go(func() error { return t.refresh.run(ctx, func() pageMap { return *t.pages.Load() }) })
@@ -171,8 +166,7 @@ func (t *Tracker) decide(ctx context.Context) error {
 	return nil
 }
 
-// tick ends a second: it rolls the counters, tells the fleet, steps the policy and
-// publishes the pages.
+// tick ends a second: it rolls the counters, tells the fleet, steps the policy and publishes the pages.
 func (t *Tracker) tick(ctx context.Context, now time.Time) {
 	elapsed := max(now.Sub(t.rolled), second/2) // a late tick is followed by an early one
 	t.rolled = now
@@ -202,7 +196,7 @@ func (t *Tracker) ofFleet(now time.Time) bool {
 	return v.Source == SourceFleet && now.Sub(v.seen) <= VerdictAge
 }
 
-// report returns what is read here, for a verdict that is made of it; nil if there is no such verdict, or nothing to tell.
+// report returns what is read here, for a verdict made of it; nil if there is none, or nothing to tell.
 func (t *Tracker) report(now time.Time, barred func(rankcache.BoardID) bool) []byte {
 	if !t.ofFleet(now) {
 		return nil
@@ -267,8 +261,7 @@ type Row struct {
 	Hits     uint64            `json:"hits"`           // reads answered from the page since the promotion
 }
 
-// Hot returns the boards that are hot or may become hot, hottest first, as of the
-// last second; ages and hits as of now. The caller owns the slice.
+// Hot returns the boards that are or may become hot, hottest first. The caller owns the slice.
 func (t *Tracker) Hot() []Row {
 	rows := slices.Clone(*t.rows.Load())
 	pages, now := *t.pages.Load(), time.Now()
@@ -286,8 +279,7 @@ func (t *Tracker) Hot() []Row {
 	return rows
 }
 
-// Members returns the number of members of each hot board, as of its latest page. The
-// caller owns the map.
+// Members returns the number of members of each hot board, as of its latest page. The caller owns the map.
 func (t *Tracker) Members() map[rankcache.BoardID]int {
 	members := make(map[rankcache.BoardID]int)
 	for id, p := range *t.pages.Load() {
@@ -313,7 +305,6 @@ func (t *Tracker) publishRows() {
 	t.rows.Store(&rows)
 }
 
-// oldestPage returns the age of the oldest page, 0 without pages.
 func (t *Tracker) oldestPage() (oldest time.Duration) {
 	now := time.Now()
 	for _, p := range *t.pages.Load() {

@@ -21,11 +21,9 @@ const (
 	maxVerdictBoards = 1000
 )
 
-// verdictVersion is the format version that is written; others are refused.
-const verdictVersion = 1
+const verdictVersion = 1 // the format version that is written; others are refused
 
-// Verdict is the result of one poll of a server-side source, shared with the fleet
-// through Redis. It is immutable.
+// Verdict is the result of one poll of a server-side source, shared with the fleet through Redis. It is immutable.
 type Verdict struct {
 	V       int          `json:"v"`       // version of the format, which Encode sets
 	At      int64        `json:"at"`      // when the source answered, in Unix ms of the poller's clock
@@ -42,8 +40,7 @@ func (v Verdict) Encode() []byte {
 	return data
 }
 
-// DecodeVerdict parses the result of [Verdict.Encode]. It returns an error for
-// malformed or too long data and for another version.
+// DecodeVerdict parses the result of [Verdict.Encode]; an error for bad or too long data or another version.
 func DecodeVerdict(data []byte) (v Verdict, err error) {
 	if len(data) > maxVerdictBytes {
 		return v, fmt.Errorf("verdict has %d bytes, want at most %d", len(data), maxVerdictBytes)
@@ -76,8 +73,7 @@ func (v Verdict) same(w Verdict) bool {
 	return v.At == w.At && v.Poller == w.Poller && v.Source == w.Source
 }
 
-// exchangeTimeout bounds one read of the verdict.
-const exchangeTimeout = 500 * time.Millisecond
+const exchangeTimeout = 500 * time.Millisecond // bounds one read of the verdict
 
 // Observer receives verdicts; a [Tracker] is one.
 type Observer interface {
@@ -85,7 +81,7 @@ type Observer interface {
 	Observe(Verdict)
 }
 
-// VerdictReader reads the fleet's verdict from Redis and passes it to an [Observer], and sends what this process has to report.
+// VerdictReader passes the fleet's verdict in Redis to an [Observer], and sends this process's reports.
 type VerdictReader struct {
 	rdb     redis.Cmdable
 	verdict string // Redis key
@@ -97,8 +93,7 @@ type VerdictReader struct {
 	failing bool // the last read failed, which was logged
 }
 
-// NewVerdictReader returns a reader of the verdict of one Redis instance for a process whose id is unique in the fleet.
-// It starts nothing; the caller closes rdb.
+// NewVerdictReader returns a reader for a process with an id unique in the fleet. The caller closes rdb.
 func NewVerdictReader(rdb redis.Cmdable, names wire.Names, instance, id string, to Observer, log *slog.Logger, reg prometheus.Registerer) *VerdictReader {
 	set := metric.New(reg, "hot_")
 	defer set.Must()
@@ -106,7 +101,7 @@ func NewVerdictReader(rdb redis.Cmdable, names wire.Names, instance, id string, 
 		reads: set.Counters("verdict_reads_total", "Reads of the fleet's hot-key verdict, by result.", "result")}
 }
 
-// Exchange sends a report, if it is not nil, and passes the newest verdict to the observer. It is not called twice at once.
+// Exchange sends a report, if any, and passes the newest verdict to the observer. One call at a time.
 func (r *VerdictReader) Exchange(ctx context.Context, report []byte) {
 	if result, err := r.exchange(ctx, report); ctx.Err() == nil {
 		r.reads.WithLabelValues(result).Inc()

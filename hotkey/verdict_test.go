@@ -58,7 +58,7 @@ func FuzzDecodeVerdict(f *testing.F) {
 func TestSampleKnowsBoardsByTheirKeys(t *testing.T) {
 	var s HotBoards
 	names := wire.DefaultNames()
-	for _, key := range []string{"1_2_3", "{1_2_3}:seq", names.RoomKey("88"), names.HotKey("x"), "with blank", ""} {
+	for _, key := range []string{"1_2_3", "{1_2_3}:meta", names.RoomKey("88"), names.HotKey("x"), "with blank", ""} {
 		s.addKey(names, key, 1)
 	}
 	if len(s.Boards) != 1 || s.Boards[0].Board != "1_2_3" || s.Ignored != 5 {

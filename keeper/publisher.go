@@ -7,19 +7,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
-
 	"rankcache"
 	"rankcache/internal/metric"
 	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
-// DefaultEvery is how often states are read.
-const DefaultEvery = 300 * time.Millisecond
+const DefaultEvery = 300 * time.Millisecond // how often states are read
 
-// boardsAnInterval is for how many boards the states are read and published in one interval: where there are more, it grows,
-// because each sidecar takes 31 B of each board each time.
+// boardsAnInterval is the boards of one interval: for more it grows, as each sidecar takes 31 B of each board a time.
 const boardsAnInterval = 1000
 
 // Origin reads the states of boards from Redis. A stamp without a time was not read.
@@ -27,15 +23,13 @@ type Origin interface {
 	Stamps(context.Context, []rankcache.BoardID) ([]rankcache.Stamp, error)
 }
 
-// Publisher reads the states of all boards and publishes them. Two of them do no harm: what one has read is published
-// only if nothing else was since it began to read.
+// Publisher reads all boards' states and publishes them, unless something newer was since it began. Two do no harm.
 type Publisher struct {
 	value   *Value
 	origin  Origin
 	boards  func() []rankcache.BoardID
 	every   time.Duration
 	log     *slog.Logger
-	errLog  rate.Sometimes
 	metrics *metrics
 	last    string // the serial that the value is known to have had
 }
@@ -52,7 +46,7 @@ func New(value *Value, origin Origin, boards func() []rankcache.BoardID, every t
 		return nil, fmt.Errorf("states every %v: want 10ms to %v", every, wire.MaxStatesEvery)
 	}
 	set := metric.New(reg, "keeper_")
-	p := &Publisher{value: value, origin: origin, boards: boards, every: every, log: log, errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second}}
+	p := &Publisher{value: value, origin: origin, boards: boards, every: every, log: log}
 	p.metrics = &metrics{
 		boards:      set.Gauge("states_boards", "Boards in the states that this keeper has published last."),
 		publishedAt: set.Gauge("states_published_timestamp_seconds", "When this keeper has published the states of boards last; 0: never."),
@@ -72,7 +66,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 		every := p.every * time.Duration(1+len(boards)/boardsAnInterval)
 		if err := p.publish(ctx, boards, min(every, wire.MaxStatesEvery)); err != nil && ctx.Err() == nil {
 			p.metrics.errors.Inc()
-			p.errLog.Do(func() { p.log.Warn("the states of boards are not published in full", "err", err) })
+			p.log.Warn("the states of boards are not published in full", "err", err)
 		}
 		tick.Sleep(ctx, max(every-time.Since(begun), every/10))
 	}
@@ -108,8 +102,7 @@ func (p *Publisher) publish(ctx context.Context, boards []rankcache.BoardID, eve
 	return readErr
 }
 
-// nextSerial returns the serial that follows, and whether there is one before it. The first one of a key is the time in
-// microseconds: above those that the key has had before it was lost.
+// nextSerial returns the next serial, and whether one is before it. A key's first is the time in microseconds.
 func nextSerial(before string) (serial uint64, goesOn bool) {
 	if serial, ok := wire.ParseSerial(before); ok {
 		return serial + 1, true

@@ -15,10 +15,12 @@ import (
 )
 
 // Reached tells up to when a replica of Redis in another region has what its master had: up to the newest time that the
-// master's keeper wrote, which comes to the replica behind all that was written before. Its methods may be called concurrently.
+// master's keeper wrote, which comes to the replica behind all that was written before. Its methods may be called
+// concurrently.
 //
-// The time is of the master's clock, and is compared with this machine's. Where that is behind, the time of which a value was
-// first seen here counts, so that nothing is taken for younger than it is since then; where it is ahead, all seems older.
+// The time is of the master's clock, and is compared with this machine's. Where that is behind, the time of which a
+// value was first seen here counts, so that nothing is taken for younger than it is since then; where it is ahead, all
+// seems older.
 type Reached struct {
 	value *Value
 	log   *slog.Logger
@@ -26,19 +28,16 @@ type Reached struct {
 	last  atomic.Pointer[reached] // nil: unknown
 }
 
-// reached is a time of the keeper, and what that was by this machine's clock.
-type reached struct{ written, at time.Time }
+type reached struct{ written, at time.Time } // a time of the keeper, and what that was by this machine's clock
 
-// skewed is by how much a keeper's time may be later than this machine's before that is told.
-const skewed = time.Second
+const skewed = time.Second // by how much a keeper's time may be later than this machine's before that is told
 
 // NewReached returns what a value's time tells. It starts nothing.
 func NewReached(value *Value, log *slog.Logger) *Reached {
 	return &Reached{value: value, log: log, limit: rate.Sometimes{First: 1, Interval: time.Minute}}
 }
 
-// At returns the time up to which what is read from the replica from now on has all that the master had; zero if that is
-// unknown, because no keeper has written.
+// At returns up to when the replica, read from now on, has all that the master had; zero: no keeper has written.
 func (r *Reached) At() time.Time {
 	if last := r.last.Load(); last != nil {
 		return last.at

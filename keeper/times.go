@@ -15,8 +15,7 @@ import (
 	"rankcache/wire"
 )
 
-// Times writes the time on each of several masters ([wire.MasterWrittenKey]), which comes to its replicas behind all that was written
-// before. Two of them do no harm.
+// Times writes the time on each master ([wire.MasterWrittenKey]), which replicas get in order. Two do no harm.
 type Times struct {
 	redis   *redis.ClusterClient
 	timeout time.Duration // of a request
@@ -27,8 +26,7 @@ type Times struct {
 	askedAt time.Time
 }
 
-// mastersEvery is how often it is asked which masters there are. A time that is written under the name of one that is none any more is
-// true nevertheless.
+// mastersEvery is how often masters are asked for. A time under a former one's name is true nevertheless.
 const mastersEvery = 5 * time.Second
 
 // timeScript writes the time of its master. It has no expiry, as that of publishScript.

@@ -20,8 +20,7 @@ type Value struct {
 	Timeout  time.Duration // of a request
 }
 
-// errNone reports that there is no value.
-var errNone = errors.New("no keeper has published states")
+var errNone = errors.New("no keeper has published states") // reports that there is no value
 
 // States returns the newest value. It reads no more than the longest value has: another program's may be of any length.
 func (v *Value) States(ctx context.Context) (wire.States, error) {
@@ -37,8 +36,8 @@ func (v *Value) States(ctx context.Context) (wire.States, error) {
 	return wire.ParseStates(text, v.Instance)
 }
 
-// publishScript replaces the value if its serial is still that of ARGV[1], "" for none, and returns the serial that it found. The
-// time beside it has no expiry: replicas in another region tell by it how old they are while nothing reaches them.
+// publishScript replaces the value if its serial is still ARGV[1], "" for none, and returns the serial found. The time
+// beside it has no expiry: replicas elsewhere tell by it how old they are.
 var publishScript = redis.NewScript(fmt.Sprintf(`
 local serial = redis.call('GETRANGE', KEYS[1], %d, %d)
 if serial == ARGV[1] then
@@ -48,10 +47,8 @@ if serial == ARGV[1] then
 end
 return serial`, wire.SerialFirst, wire.SerialLast))
 
-// ValueLives is for how long a value is kept that no keeper replaces.
-const ValueLives = time.Minute
+const ValueLives = time.Minute // for how long a value is kept that no keeper replaces
 
-// serial returns the serial of the value, "" if there is none.
 func (v *Value) serial(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
 	defer cancel()

@@ -21,13 +21,19 @@ type Result struct {
 // errMet has a batch applied again with a look at the rows that are there.
 var errMet = errors.New("a row of the batch is there")
 
-// Apply writes a batch and the offsets behind it, both or neither. After [ErrOvertaken] the
-// batch is of no use and the offsets are to be read again. After another error the batch
-// may be applied again; if its commit had got through, that is [ErrOvertaken].
+// Apply writes a batch and the offsets behind it, both or neither. After [ErrOvertaken] the offsets are to be read
+// again; after another error it may be applied again, which is [ErrOvertaken] if its commit had got through.
 func (s *Store) Apply(ctx context.Context, b *Batch) (done Result, err error) {
+	return s.applyAfter(ctx, b, func(t *transaction) error { return advance(t, b.Topic, b.ends) })
+}
+
+// applyAfter writes a batch in one transaction with what comes before it.
+func (s *Store) applyAfter(ctx context.Context, b *Batch, before func(*transaction) error) (done Result, err error) {
 	for _, careful := range []bool{false, true} {
 		err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) (err error) {
-			done, err = s.apply(t, b, careful)
+			if err = before(t); err == nil {
+				done, err = s.apply(t, b, careful)
+			}
 			return err
 		})
 		if !errors.Is(err, errMet) {
@@ -40,38 +46,44 @@ func (s *Store) Apply(ctx context.Context, b *Batch) (done Result, err error) {
 	return done, err
 }
 
-// apply does the work of Apply in a transaction. Rows that are there are only looked for if
-// it is careful; otherwise they end it with errMet, which is rare.
+// apply does Apply's work in a transaction. Only if careful it looks for rows there; else they end it with errMet.
 func (s *Store) apply(t *transaction, b *Batch, careful bool) (done Result, err error) {
-	if err := advance(t, b.Topic, b.ends); err != nil {
-		return done, err
-	}
 	if err := s.at("offsets"); err != nil {
 		return done, err
 	}
-	runs, err := t.boardRuns(b.all())
+	named, others, err := t.servers(b)
 	if err != nil {
 		return done, err
 	}
+	c := settling{s: s, t: t, named: named, parts: b.parts, now: time.Now().UnixMilli(), done: &done}
+	for _, part := range others {
+		if err := c.turn(part); err != nil {
+			return done, err
+		}
+	}
+	runs, err := t.boardRuns(boardsOf(b.all()))
+	if err != nil {
+		return done, err
+	}
+	runs.at(b.parts)
 	updates, conflict := b.updates, t.d.ignore
-	done = Result{Repeats: b.repeats, Bad: len(b.bad)}
-	if careful || b.mixed || runs.meet(updates) {
-		c := settling{s: s, t: t, runs: runs, now: time.Now().UnixMilli(), done: &done}
+	done.Repeats, done.Bad = done.Repeats+b.repeats, len(b.bad)
+	if c.runs = runs; careful || b.mixed || runs.meet(updates, named) {
 		if updates, err = c.settle(updates); err != nil {
 			return done, err
 		}
 		conflict = ""
 	}
-	if err := s.write(t, updates, runs, conflict); err != nil {
+	if err := c.write(updates, conflict); err != nil {
 		return done, err
 	}
 	done.Rows += len(updates)
 	return done, keepBad(t, b)
 }
 
-// write writes changes that meet no other row, what members have after them, and the state
-// of their boards.
-func (s *Store) write(t *transaction, updates []*wire.LedgerUpdate, runs runsOf, conflict string) error {
+// write writes changes that meet no other row, what members have after them, and the state of their boards.
+func (c *settling) write(updates []*wire.LedgerUpdate, conflict string) error {
+	s, t, runs := c.s, c.t, c.runs
 	if len(updates) > 0 {
 		all := bare(updates)
 		n, err := t.d.insert("rank_log", conflict, updateColumns(all)...).exec(t)
@@ -91,13 +103,13 @@ func (s *Store) write(t *transaction, updates []*wire.LedgerUpdate, runs runsOf,
 	for _, u := range updates {
 		runs.add(u)
 	}
+	runs.at(c.parts)
 	if err := t.save(runs); err != nil {
 		return err
 	}
 	return s.at("boards")
 }
 
-// keepBad writes the batch's bad records.
 func keepBad(t *transaction, b *Batch) error {
 	n := len(b.bad)
 	if n == 0 {
@@ -118,17 +130,4 @@ func bare(updates []*wire.LedgerUpdate) []*wire.Update {
 		all[i] = &u.Update
 	}
 	return all
-}
-
-// InsertBare writes changes into rank_log and rank_score in one transaction and nothing
-// else: what [Store.Apply] is measured against.
-func (s *Store) InsertBare(ctx context.Context, updates []*wire.LedgerUpdate) error {
-	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		all := bare(updates)
-		if _, err := t.d.insert("rank_log", "", updateColumns(all)...).exec(t); err != nil {
-			return err
-		}
-		_, err := t.d.insert("rank_score", t.d.newer, scoreColumns(all)...).exec(t)
-		return err
-	})
 }

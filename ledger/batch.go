@@ -3,32 +3,33 @@ package ledger
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"rankcache"
 	"rankcache/wire"
 )
 
-// MaxBatch is the most records of a batch.
-const MaxBatch = 2000
+const MaxBatch = 2000 // the most records of a batch
 
-// Batch is a run of records of the ledger's topic that becomes one transaction. It is not
-// safe for concurrent use.
+// Batch is a run of records of the ledger's topic that becomes one transaction. It is not safe for concurrent use.
 type Batch struct {
 	Topic string
 
 	updates []*wire.LedgerUpdate
 	bad     []badRecord
 	ends    map[int32]Span
-	repeats int // records of the same change within the batch
+	repeats int              // records of the same change within the batch
+	lists   int              // records of eras
+	eras    map[int32]string // the last of them, by partition
 
-	keys   map[logKey]*wire.Update
-	orders map[orderKey]*wire.Update
+	keys   map[logKey]*wire.LedgerUpdate
+	parts  map[rankcache.BoardID]int32
+	orders map[orderKey]*wire.LedgerUpdate
 	runs   map[rankcache.BoardID]uint64
 	mixed  bool // a board has changes of several runs
 }
 
-// Span is what a batch has of a partition: First was to be read next before, Next is after
-// it.
+// Span is what a batch has of a partition: First was to be read next before, Next is after it.
 type Span struct{ First, Next int64 }
 
 type logKey struct {
@@ -54,26 +55,25 @@ type badRecord struct {
 
 // NewBatch returns an empty batch of a topic.
 func NewBatch(topic string) *Batch {
-	return &Batch{Topic: topic, ends: make(map[int32]Span), keys: make(map[logKey]*wire.Update),
-		orders: make(map[orderKey]*wire.Update), runs: make(map[rankcache.BoardID]uint64)}
+	return &Batch{Topic: topic, ends: make(map[int32]Span), keys: make(map[logKey]*wire.LedgerUpdate), parts: make(map[rankcache.BoardID]int32), eras: make(map[int32]string),
+		orders: make(map[orderKey]*wire.LedgerUpdate), runs: make(map[rankcache.BoardID]uint64)}
 }
 
 // Len returns how many records the batch has.
-func (b *Batch) Len() int { return len(b.updates) + len(b.bad) + b.repeats }
+func (b *Batch) Len() int { return len(b.updates) + len(b.bad) + b.repeats + b.lists }
 
-// Add adds a record, which the batch keeps; first is where the partition is to be read on
-// in the database. It reports false, and adds nothing, if the batch is full or has a change
-// that can't stand beside this one: both are decided one after the other.
+// Add adds a record, kept by the batch; first is where the database reads on. False: it does not go with this batch.
 func (b *Batch) Add(u *wire.LedgerUpdate, partition int32, first, offset int64) bool {
 	if b.Len() >= MaxBatch {
 		return false
 	}
 	key, order := logKey{u.Board, u.Run, u.Seq}, orderOf(&u.Update)
 	before, other := b.keys[key], b.orders[order]
-	if before != nil && !same(before, &u.Update) || u.OrderID != "" && other != before {
+	if before != nil && (!same(&before.Update, &u.Update) || before.Era != u.Era) || u.OrderID != "" && other != before {
 		return false
 	}
 	b.read(partition, first, offset)
+	b.parts[u.Board] = partition
 	if before != nil {
 		b.repeats++
 		return true
@@ -81,10 +81,21 @@ func (b *Batch) Add(u *wire.LedgerUpdate, partition int32, first, offset int64) 
 	b.updates = append(b.updates, u)
 	run, ok := b.runs[u.Board]
 	b.mixed = b.mixed || ok && run != u.Run
-	b.keys[key], b.runs[u.Board] = &u.Update, u.Run
+	b.keys[key], b.runs[u.Board] = u, u.Run
 	if u.OrderID != "" {
-		b.orders[order] = &u.Update
+		b.orders[order] = u
 	}
+	return true
+}
+
+// AddEras adds a record that names the servers which are masters, as [Batch.Add] does.
+func (b *Batch) AddEras(eras []string, partition int32, first, offset int64) bool {
+	if b.Len() >= MaxBatch {
+		return false
+	}
+	b.read(partition, first, offset)
+	b.lists++
+	b.eras[partition] = strings.Join(eras, " ")
 	return true
 }
 

@@ -2,8 +2,10 @@ package ledger
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"slices"
+	"strings"
 
 	"rankcache"
 	"rankcache/wire"
@@ -18,36 +20,35 @@ type boardRun struct {
 	after            uint64 // the run that it continues, 0 if that is unknown
 	end              uint64 // changes from this seq on do not stand; noEnd: all do
 	last             *wire.Update
-	changed          bool // since it was read
+	eras             string // of the servers on which it was found, the latest last
+	part             int32  // of its board
+	changed, added   bool   // since it was read
 }
 
-// runsOf holds the runs of each board, the latest last.
-type runsOf map[rankcache.BoardID][]*boardRun
+type runsOf map[rankcache.BoardID][]*boardRun // holds the runs of each board, the latest last
 
-// boardRuns reads and locks the rows of the changes' boards.
-func (t *transaction) boardRuns(updates []*wire.Update) (runsOf, error) {
+func (t *transaction) boardRuns(of []rankcache.BoardID) (runsOf, error) {
 	seen := make(runsOf)
 	var boards []string
-	for _, b := range boardsOf(updates) {
+	for _, b := range of {
 		seen[b], boards = nil, append(boards, string(b))
 	}
 	if len(boards) == 0 {
 		return seen, nil
 	}
 	slices.Sort(boards) // all lock them in one order
-	q := t.d.query("SELECT board, run, class, dims, tag, base_run, begin_seq, first_seq, after_run, end_seq, seq, sum, members, at FROM rank_board WHERE ").
+	q := t.d.query("SELECT board, run, class, dims, tag, base_run, begin_seq, first_seq, after_run, end_seq, seq, sum, members, at, eras, part FROM rank_board WHERE ").
 		among(texts("board", boards)).add(" ORDER BY board, run FOR UPDATE")
 	return seen, q.each(t, func(row *sql.Rows) error {
 		r := boardRun{last: &wire.Update{}}
 		var sum sql.NullInt64
-		err := row.Scan((*string)(&r.last.Board), &r.run, &r.class, &r.dims, &r.tag, &r.base, &r.begin, &r.first, &r.after, &r.end, &r.last.Seq, &sum, &r.last.Members, &r.last.At)
+		err := row.Scan((*string)(&r.last.Board), &r.run, &r.class, &r.dims, &r.tag, &r.base, &r.begin, &r.first, &r.after, &r.end, &r.last.Seq, &sum, &r.last.Members, &r.last.At, &r.eras, &r.part)
 		r.last.Run, r.last.Sum, r.last.HasSum = r.run, uint64(sum.Int64), sum.Valid // #nosec G115 -- stored from 48 bits
 		seen[r.last.Board] = append(seen[r.last.Board], &r)
 		return err
 	})
 }
 
-// boardsOf returns the boards of changes, each once.
 func boardsOf(updates []*wire.Update) (boards []rankcache.BoardID) {
 	seen := make(map[rankcache.BoardID]bool)
 	for _, u := range updates {
@@ -59,7 +60,6 @@ func boardsOf(updates []*wire.Update) (boards []rankcache.BoardID) {
 	return boards
 }
 
-// find returns the row of a run, or nil.
 func (r runsOf) find(board rankcache.BoardID, run uint64) *boardRun {
 	for _, b := range r[board] {
 		if b.run == run {
@@ -69,19 +69,17 @@ func (r runsOf) find(board rankcache.BoardID, run uint64) *boardRun {
 	return nil
 }
 
-// highest returns the latest run of a board, or nil.
-func (r runsOf) highest(board rankcache.BoardID) *boardRun {
-	if runs := r[board]; len(runs) > 0 {
-		return runs[len(runs)-1]
-	}
-	return nil
+func (s *Store) hasRun(ctx context.Context, board rankcache.BoardID, run uint64) (has bool, err error) {
+	q := s.d.query("SELECT EXISTS (SELECT 1 FROM rank_board WHERE board = ").arg(string(board)).add(" AND run = ").arg(int64(run)).add(")") // #nosec G115 -- an overflow is none
+	err = s.db.QueryRowContext(ctx, q.text.String(), q.args...).Scan(&has)
+	return has, err
 }
 
-// meet reports whether changes are not simply the next ones of their board's latest run, which needs a
-// look at the rows that are there.
-func (r runsOf) meet(updates []*wire.LedgerUpdate) bool {
+// meet reports whether changes are not simply the next of their board's head, which needs a look at the rows.
+func (r runsOf) meet(updates []*wire.LedgerUpdate, named masters) bool {
 	for _, u := range updates {
-		if h := r.highest(u.Board); h != nil && (u.Run != h.run || u.Seq < h.begin) {
+		runs, h := r[u.Board], r.head(u.Board, named)
+		if h != nil && (u.Run != h.run || u.Seq < h.begin || !h.isOn(u.Era) || h != runs[len(runs)-1]) {
 			return true
 		}
 	}
@@ -92,9 +90,14 @@ func (r runsOf) meet(updates []*wire.LedgerUpdate) bool {
 func (r runsOf) add(u *wire.LedgerUpdate) {
 	b := r.find(u.Board, u.Run)
 	if b == nil {
-		b = &boardRun{run: u.Run, base: u.Run, begin: u.Seq, first: u.Seq, end: noEnd, last: &wire.Update{Board: u.Board, Run: u.Run}}
+		b = &boardRun{run: u.Run, base: u.Run, begin: u.Seq, first: u.Seq, end: noEnd, part: -1, added: true, last: &wire.Update{Board: u.Board, Run: u.Run}}
 		r[u.Board] = append(r[u.Board], b)
 		slices.SortFunc(r[u.Board], func(a, b *boardRun) int { return cmp.Compare(a.run, b.run) })
+	}
+	if era := u.Era; u.Past && u.Seq < b.end { // the later run is there, or not: that stays as it was
+		b.found(strings.Repeat("0", len(era)))
+	} else {
+		b.found(era)
 	}
 	b.class, b.dims, b.tag, b.changed = u.Class, string(wire.AppendDims(nil, u.Dims)), u.Tag, true
 	if u.Seq < b.begin { // two writers have published out of order
@@ -125,18 +128,19 @@ func (t *transaction) save(runs runsOf) error {
 	return err
 }
 
-// boardColumns returns runs as the columns of rank_board.
 func boardColumns(runs []*boardRun) []column {
 	n := len(runs)
 	board, class, dims, tag := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	run, base, begin, first, after, end := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	seq, members, at, sum := make([]int64, n), make([]int64, n), make([]int64, n), make([]*int64, n)
+	eras, part := make([]string, n), make([]int64, n)
 	for i, r := range runs {
 		board[i], class[i], dims[i], tag[i] = string(r.last.Board), r.class, r.dims, r.tag
 		run[i], base[i], begin[i], first[i], after[i], end[i] = int64(r.run), int64(r.base), int64(r.begin), int64(r.first), int64(r.after), int64(r.end)
 		seq[i], members[i], at[i], sum[i] = int64(r.last.Seq), int64(r.last.Members), r.last.At, sumOf(r.last)
+		eras[i], part[i] = r.eras, int64(r.part)
 	}
 	return []column{texts("board", board), ints("run", run), texts("class", class), texts("dims", dims), texts("tag", tag),
 		ints("base_run", base), ints("begin_seq", begin), ints("first_seq", first), ints("after_run", after), ints("end_seq", end),
-		ints("seq", seq), orNull("sum", sum), ints("members", members), ints("at", at)}
+		ints("seq", seq), orNull("sum", sum), ints("members", members), ints("at", at), texts("eras", eras), ints("part", part)}
 }

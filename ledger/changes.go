@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 
 	"rankcache"
@@ -16,8 +15,7 @@ type OrderKey struct {
 	Member, Order string
 }
 
-// BoardClass is the class of a board and its dimensions as [wire.AppendDims] writes them,
-// "" for a board of no class.
+// BoardClass is the class of a board and its dimensions as [wire.AppendDims] writes them, "" for a board of no class.
 type BoardClass struct{ Name, Dims string }
 
 // changes reads rank_log as the books of others know its changes: by order, and by time.
@@ -35,7 +33,7 @@ func (s changes) Ordered(ctx context.Context, keys []OrderKey) (applied, aside m
 		return applied, aside, nil
 	}
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		for from, to := range map[string]map[OrderKey][]*wire.Update{"rank_log WHERE": applied, fmt.Sprint("rank_lost WHERE state = ", lostAside, " AND"): aside} {
+		for from, to := range map[string]map[OrderKey][]*wire.Update{"rank_log WHERE": applied, "rank_lost WHERE " + isAside + " AND": aside} {
 			q := t.d.query("SELECT ", logColumns, " FROM ", from, " ").among(texts("board", board), texts("member", member), texts("order_id", order))
 			if err := q.each(t, updatesTo(func(u *wire.Update) error {
 				k := OrderKey{u.Board, u.Member, u.OrderID}
@@ -50,8 +48,7 @@ func (s changes) Ordered(ctx context.Context, keys []OrderKey) (applied, aside m
 	return applied, aside, err
 }
 
-// OpsSince returns which operations have changed a member of boards at a time, in Unix
-// milliseconds, or later.
+// OpsSince returns which operations have changed a member of boards at a time, in Unix milliseconds, or later.
 func (s changes) OpsSince(ctx context.Context, boards []rankcache.BoardID, member string, at int64) (ops []wire.Op, err error) {
 	if len(boards) == 0 {
 		return nil, nil
@@ -76,13 +73,12 @@ func (s changes) OpsSince(ctx context.Context, boards []rankcache.BoardID, membe
 	return ops, err
 }
 
-// EachChange calls fn for each change of a time, in Unix milliseconds, with the class of its
-// board, in no order. Changes that others have caused, hides and restores are left out. Classes, if there are
-// any, are the only ones.
+// EachChange calls fn for each change of a time, in Unix milliseconds, with the class of its board, in no order.
+// Changes that others have caused, hides, restores and what is forgotten are left out. Classes, if there are any, are the only ones.
 func (s changes) EachChange(ctx context.Context, from, to int64, classes []string, fn func(*wire.Update, BoardClass) error) error {
 	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
 		q := t.d.query("SELECT class, dims, ", logColumns, " FROM rank_log LEFT JOIN (SELECT board AS of_board, run AS of_run, class, dims FROM rank_board) b",
-			" ON of_board = board AND of_run = run WHERE at >= ").arg(from).add(" AND at < ").arg(to).add(" AND op NOT IN ('trim', 'hide', 'restore')")
+			" ON of_board = board AND of_run = run WHERE at >= ").arg(from).add(" AND at < ").arg(to).add(" AND op NOT IN ('trim', 'hide', 'restore', 'forget')")
 		return q.each(t, func(row *sql.Rows) error {
 			var class, dims sql.NullString
 			u, err := scanUpdate(row, &class, &dims)
@@ -97,8 +93,7 @@ func (s changes) EachChange(ctx context.Context, from, to int64, classes []strin
 	})
 }
 
-// Active returns the boards of each class and dimensions that have changed since a time, in
-// Unix milliseconds.
+// Active returns the boards of each class and dimensions that have changed since a time, in Unix milliseconds.
 func (s changes) Active(ctx context.Context, since int64) (boards map[BoardClass][]rankcache.BoardID, err error) {
 	boards = make(map[BoardClass][]rankcache.BoardID)
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {

@@ -16,16 +16,12 @@ import (
 )
 
 const (
-	// pollEvery is how often an idle consumer checks whether to stop.
-	pollEvery = 100 * time.Millisecond
-	// linger is how long a batch waits for more records after its first.
-	linger = 20 * time.Millisecond
-	// watermarksTimeout bounds a question for the ends of a partition.
-	watermarksTimeout = 10 * time.Second
+	pollEvery         = 100 * time.Millisecond // how often an idle consumer checks whether to stop
+	linger            = 20 * time.Millisecond  // how long a batch waits for more records after its first
+	watermarksTimeout = 10 * time.Second       // bounds a question for the ends of a partition
 )
 
-// consumer reads the ledger's topic as a member of the ledgers' group, from the offsets in
-// the database; Kafka has which database that is. It belongs to one goroutine.
+// consumer reads the topic in the ledgers' group, from the database's offsets. It belongs to one goroutine.
 type consumer struct {
 	client  *kafka.Consumer
 	topic   string
@@ -39,6 +35,7 @@ type consumer struct {
 	ctx     context.Context // of the run, for what happens in polls
 	next    *places         // what the database has of the assigned partitions
 	most    int             // records of a batch
+	aside   bool            // put records of newer versions into rank_bad
 	waiting *kafka.Message  // did not fit into the last batch
 	cut     bool            // partitions came or went: the batch ends
 	fatal   error           // what no attempt will change
@@ -52,7 +49,7 @@ func newConsumer(ctx context.Context, l *Ledger) (*consumer, error) {
 		return nil, err
 	}
 	c := &consumer{ctx: ctx, client: client, topic: l.opts.Topic, store: l.opts.Store, retry: l.retry, note: l.note, metrics: l.metrics, log: l.log,
-		errLog: rate.Sometimes{Interval: logEvery}, next: newPlaces(l.metrics.lag), most: MaxBatch}
+		errLog: rate.Sometimes{Interval: logEvery}, next: newPlaces(l.metrics.lag), most: MaxBatch, aside: l.opts.PutAside}
 	if err := client.Subscribe(c.topic, c.rebalance); err != nil {
 		c.close()
 		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", c.topic, err)
@@ -66,8 +63,7 @@ func (c *consumer) close() {
 	}
 }
 
-// batch waits for a record and returns it with those that come within a moment, or an
-// empty batch if none has come. Its error is that the client or the topic can't be used.
+// batch waits for a record, and returns it with those soon after, or none. Error: client or topic can't be used.
 func (c *consumer) batch() (*Batch, time.Time, error) {
 	b, wait, oldest := NewBatch(c.topic), pollEvery, time.Time{}
 	c.cut = false
@@ -96,8 +92,7 @@ func (c *consumer) batch() (*Batch, time.Time, error) {
 	}
 }
 
-// add adds a record to a batch. It reports false if it does not fit. Records of partitions
-// that are gone are dropped.
+// add adds a record to a batch. It reports false if it does not fit. Records of partitions that are gone are dropped.
 func (c *consumer) add(b *Batch, m *kafka.Message) bool {
 	p, offset := m.TopicPartition.Partition, int64(m.TopicPartition.Offset)
 	first, mine := c.next.get(p)
@@ -107,10 +102,21 @@ func (c *consumer) add(b *Batch, m *kafka.Message) bool {
 	if b.Len() >= c.most {
 		return false
 	}
+	if eras, ok := wire.DecodeEras(m.Value); ok {
+		return b.AddEras(eras, p, first, offset)
+	}
 	u := &wire.LedgerUpdate{}
 	err := wire.DecodeLedgerUpdate(m.Value, u)
 	if err == nil {
 		return b.Add(u, p, first, offset)
+	}
+	if later, newer := wire.NewerUpdate(m.Value); newer && !c.aside {
+		if b.Len() > 0 { // what its run begins with may be in it
+			return false
+		}
+		if c.fatal = c.refuse(&later, p, offset); c.fatal != nil {
+			return false
+		}
 	}
 	reason := "json"
 	if bad, ok := errors.AsType[*wire.BadUpdate](err); ok {
@@ -124,6 +130,20 @@ func (c *consumer) add(b *Batch, m *kafka.Message) bool {
 		c.log.Error("record is not a change: kept in rank_bad", "partition", p, "offset", offset, "err", err)
 	})
 	return true
+}
+
+// ErrNewer reports changes that a newer writer has published, and that this version can't read.
+var ErrNewer = errors.New("upgrade the ledger first: its topic has changes of newer writers")
+
+// refuse returns an error if a newer version's record knows the run of a board in the database: a writer's, not forged.
+func (c *consumer) refuse(u *wire.Update, partition int32, offset int64) error {
+	known := false
+	err := c.retry(c.ctx, "database", func() (err error) { known, err = c.store.hasRun(c.ctx, u.Board, u.Run); return err })
+	if err == nil && known {
+		c.next.unread(partition)
+		err = fmt.Errorf("%w (board %s, run %d, seq %d, partition %d, offset %d); --put-aside keeps them in rank_bad", ErrNewer, u.Board, u.Run, u.Seq, partition, offset)
+	}
+	return err
 }
 
 // record returns the next record, or nil if there is none or an event was handled instead.
@@ -144,8 +164,7 @@ func (c *consumer) record(wait time.Duration) (*kafka.Message, error) {
 	return nil, c.failed(err, kafka.PartitionAny)
 }
 
-// failed handles an error of the client. A position that the topic does not have any more
-// is looked for again; all others pass.
+// failed handles an error of the client. A position that the topic lost is looked for again; others pass.
 func (c *consumer) failed(err error, partition int32) error {
 	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
 	if code := kafka.Code(err); code != kafka.ErrAutoOffsetReset && code != kafka.ErrOffsetOutOfRange {
@@ -157,7 +176,7 @@ func (c *consumer) failed(err error, partition int32) error {
 	return c.seek(partition)
 }
 
-// written notes that the database has a batch. After a full one the next may have one record more: a refusal costs a second.
+// written notes that the database has a batch. After a full one the next may be larger: a refusal costs a second.
 func (c *consumer) written(b *Batch) {
 	if b.Len() >= c.most {
 		c.most = min(MaxBatch, c.most+1)
@@ -182,7 +201,6 @@ func (c *consumer) leads() bool {
 	return mine
 }
 
-// seek has partitions read on from where the database is.
 func (c *consumer) seek(partitions ...int32) error {
 	c.waiting = nil // of one of these, or read again
 	for _, p := range partitions {
@@ -230,9 +248,8 @@ func (c *consumer) rebalance(ev kafka.Event) error {
 	return nil
 }
 
-// place returns where a partition is to be read on, once Kafka and the database have
-// answered. Records that the topic has no longer are skipped, and a topic that was made again is read from its beginning: both are counted
-// and logged as an error. The error is that the consumer is ended, or of a topic that ends before what was read.
+// place returns where a partition is to be read on. Records that the topic lost are skipped, one made again is read
+// from its beginning: both are counted and logged. The error: the consumer is ended, or the topic before what was read.
 func (c *consumer) place(partition int32) (next int64, err error) {
 	topic, err := c.identify()
 	if err != nil {
@@ -272,7 +289,6 @@ func (c *consumer) identify() (Topic, error) {
 	return topic, err
 }
 
-// topicNow asks Kafka which topic has a name now.
 func topicNow(ctx context.Context, admin kafka.Admin, name string) (Topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, offsetsTime)
 	defer cancel()
@@ -306,5 +322,4 @@ func (c *consumer) watermarks(partition int32) (low, high int64, err error) {
 	return low, high, err
 }
 
-// ErrTopic reports a topic that is not the one that was read.
-var ErrTopic = errors.New("not the topic that the ledger has read")
+var ErrTopic = errors.New("not the topic that the ledger has read") // reports a topic that is not the one that was read

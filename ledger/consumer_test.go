@@ -41,6 +41,11 @@ func start(t testing.TB, s *Store, broker, topic, group string) (l *Ledger, stop
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l, runLedger(t, l)
+}
+
+// runLedger runs a ledger until the test ends, or stop is called.
+func runLedger(t testing.TB, l *Ledger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -50,7 +55,7 @@ func start(t testing.TB, s *Store, broker, topic, group string) (l *Ledger, stop
 	})
 	stop = func() { cancel(); ended.Wait() }
 	t.Cleanup(stop)
-	return l, stop
+	return stop
 }
 
 var errKilled = errors.New("killed by the test")
@@ -98,8 +103,11 @@ func wantProved(t testing.TB, s *Store, histories []*history) {
 	for _, h := range histories {
 		wantScores(t, s, h)
 		r, err := s.Prove(t.Context(), h.board)
-		if err != nil || !r.Proved || r.State != (rankcache.State{Run: h.run, Seq: h.seq, Sum: h.sum, HasSum: true}) {
+		if err != nil || !r.whole() || r.Proved != (r.Aside == 0) || r.State != (rankcache.State{Run: h.run, Seq: h.seq, Sum: h.sum, HasSum: true}) {
 			t.Errorf("%s: %+v, %v", h.board, r, err)
+		}
+		if why, err := s.Fold(t.Context(), h.board); err != nil || why != "" {
+			t.Errorf("%s is folded: %s, %v", h.board, why, err)
 		}
 	}
 }

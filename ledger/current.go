@@ -13,14 +13,11 @@ import (
 )
 
 const (
-	// currentEvery is how often the ends of the topic are read.
-	currentEvery = time.Second
-	// currentTime bounds how long the database may take to have all up to them.
-	currentTime = 5 * time.Minute
+	currentEvery = time.Second     // how often the ends of the topic are read
+	currentTime  = 5 * time.Minute // bounds how long the database may take to have all up to them
 )
 
-// current tells since when the database has every record that the topic had. It belongs to
-// one goroutine.
+// current tells since when the database has every record that the topic had. It belongs to one goroutine.
 type current struct {
 	ledger *Ledger
 	client *kafka.Consumer

@@ -11,13 +11,11 @@ import (
 type dialect struct {
 	name     string // as it is shown: postgres, mysql
 	postgres bool
-	// ignore keeps the row that is there, and newer the state of the higher run and seq;
-	// replace overwrites a row of rank_board.
+	// ignore keeps the row that is there, newer the higher run and seq; replace overwrites a row of rank_board.
 	ignore, newer, replace string
 	lock, unlock           string // of the migrations, for a connection
 	tryLock                string // the same lock, or 0 at once
-	// rankIndex makes the index that [Ranks] need, while rows are written; there counts it once
-	// it can be used, and dropIndex removes one that was not finished.
+	// rankIndex makes the index of [Ranks] while rows are written; there counts a usable one, drop removes a partial.
 	rankIndex, rankIndexThere, dropRankIndex string
 }
 
@@ -27,7 +25,8 @@ var postgres = &dialect{
 	newer: ` ON CONFLICT (board, member) DO UPDATE SET run = excluded.run, seq = excluded.seq, score = excluded.score, raw = excluded.raw, data = excluded.data, veil = excluded.veil
  WHERE (rank_score.run, rank_score.seq) < (excluded.run, excluded.seq)`,
 	replace: ` ON CONFLICT (board, run) DO UPDATE SET class = excluded.class, dims = excluded.dims, tag = excluded.tag, base_run = excluded.base_run,
- begin_seq = excluded.begin_seq, first_seq = excluded.first_seq, after_run = excluded.after_run, end_seq = excluded.end_seq, seq = excluded.seq, sum = excluded.sum, members = excluded.members, at = excluded.at`,
+ begin_seq = excluded.begin_seq, first_seq = excluded.first_seq, after_run = excluded.after_run, end_seq = excluded.end_seq, seq = excluded.seq, sum = excluded.sum, members = excluded.members, at = excluded.at,
+ eras = excluded.eras, part = excluded.part`,
 	lock: "SELECT 1 FROM pg_advisory_lock(7311930021)", unlock: "SELECT pg_advisory_unlock(7311930021)",
 	tryLock:        "SELECT pg_try_advisory_lock(7311930021)::int",
 	rankIndex:      "CREATE INDEX CONCURRENTLY IF NOT EXISTS rank_score_order ON rank_score (board, raw, member)",
@@ -47,15 +46,15 @@ var mysqlDialect = &dialect{
  seq = IF(VALUES(run) > rank_score.run OR VALUES(run) = rank_score.run AND VALUES(seq) > rank_score.seq, VALUES(seq), rank_score.seq),
  run = GREATEST(rank_score.run, VALUES(run))`,
 	replace: ` ON DUPLICATE KEY UPDATE class = VALUES(class), dims = VALUES(dims), tag = VALUES(tag), base_run = VALUES(base_run), begin_seq = VALUES(begin_seq),
- first_seq = VALUES(first_seq), after_run = VALUES(after_run), end_seq = VALUES(end_seq), seq = VALUES(seq), sum = VALUES(sum), members = VALUES(members), at = VALUES(at)`,
+ first_seq = VALUES(first_seq), after_run = VALUES(after_run), end_seq = VALUES(end_seq), seq = VALUES(seq), sum = VALUES(sum), members = VALUES(members), at = VALUES(at),
+ eras = VALUES(eras), part = VALUES(part)`,
 	lock: "SELECT GET_LOCK('rankcache_ledger', 60)", unlock: "SELECT RELEASE_LOCK('rankcache_ledger')",
 	tryLock:        "SELECT GET_LOCK('rankcache_ledger', 0)",
 	rankIndex:      "ALTER TABLE rank_score ADD INDEX rank_score_order (board, raw, member), ALGORITHM=INPLACE, LOCK=NONE",
 	rankIndexThere: "SELECT count(DISTINCT index_name) FROM information_schema.statistics WHERE table_schema = database() AND table_name = 'rank_score' AND index_name = 'rank_score_order'",
 }
 
-// column is one column of the rows of a statement. Values is a slice of strings, numbers,
-// bytes or pointers to them; nil pointers are NULL.
+// column is one column of a statement's rows: a slice of strings, numbers, bytes or pointers to them; nil is NULL.
 type column struct {
 	name, kind string // kind is the element type in PostgreSQL
 	values     any
@@ -114,7 +113,6 @@ func (d *dialect) query(parts ...string) *query {
 	return q.add(parts...)
 }
 
-// add appends text.
 func (q *query) add(parts ...string) *query {
 	for _, part := range parts {
 		q.text.WriteString(part)
@@ -122,7 +120,6 @@ func (q *query) add(parts ...string) *query {
 	return q
 }
 
-// arg appends a placeholder for a value.
 func (q *query) arg(value any) *query {
 	q.args = append(q.args, value)
 	if q.d.postgres {
@@ -133,8 +130,7 @@ func (q *query) arg(value any) *query {
 	return q
 }
 
-// rows appends the rows of the columns: one array a column for PostgreSQL, which parses
-// the statement once, else one list a row.
+// rows appends the rows: one array a column for PostgreSQL, which parses once, else one list a row.
 func (q *query) rows(cols ...column) *query {
 	if q.d.postgres {
 		q.add("SELECT * FROM unnest(")
@@ -162,7 +158,6 @@ func (q *query) rows(cols ...column) *query {
 	return q
 }
 
-// insert is an INSERT of the columns' rows.
 func (d *dialect) insert(table, conflict string, cols ...column) *query {
 	q := d.query("INSERT INTO ", table, " (", names(cols), ") ")
 	if !d.postgres {
@@ -208,7 +203,6 @@ func (q *query) each(t *transaction, scan func(row *sql.Rows) error) error {
 	return rows.Err()
 }
 
-// schema is the expression of the schema in use.
 func (d *dialect) schema() string {
 	if d.postgres {
 		return "current_schema()"

@@ -1,14 +1,14 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"rankcache"
 )
 
-// Difference is a member that Redis and the ledger have with different raw scores, nil: not at
-// all; or with different data, "" for none.
+// Difference is a member with other raw scores, nil: not at all, or other data, "": none, in Redis and ledger.
 type Difference struct {
 	Member     string   `json:"member"`
 	Redis      *float64 `json:"redis_raw"`
@@ -43,6 +43,13 @@ func ByMember(rows []rankcache.Entry) []rankcache.Entry {
 	return slices.CompactFunc(rows, func(a, b rankcache.Entry) bool { return compareMembers(a, b) == 0 })
 }
 
+// ByRank sorts as ZREVRANGE does.
+func ByRank(rows []rankcache.Entry) {
+	slices.SortFunc(rows, func(a, b rankcache.Entry) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(b.Member, a.Member))
+	})
+}
+
 func compareMembers(a, b rankcache.Entry) int {
 	if a.Member == b.Member {
 		return 0
@@ -52,8 +59,7 @@ func compareMembers(a, b rankcache.Entry) int {
 	return strings.Compare(one, other)
 }
 
-// Differ compares members of Redis with those that each calls a function for, both joined with their data and in the order of
-// their bytes, and lists at most so many differences. Its error is that of each.
+// Differ compares members of Redis with each's, both joined and by their bytes, and lists most differences at most.
 func Differ(rows []rankcache.Entry, most int, each func(func(rankcache.Entry) error) error) (d Differences, err error) {
 	d.List = []Difference{}
 	add := func(redis, ledger *rankcache.Entry) {

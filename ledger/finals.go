@@ -11,24 +11,20 @@ import (
 	"rankcache/wire"
 )
 
-// ErrFinalThere reports a final that was to be saved a second time.
-var ErrFinalThere = errors.New("the board has a final")
+var ErrFinalThere = errors.New("the board has a final") // reports a final that was to be saved a second time
 
 // Final is the result of a closed board as it is kept.
 type Final struct {
 	wire.Final
-	MadeAt int64 // Unix milliseconds
-	Kept   int   // how many of its places are kept, the first ones; set by what reads it
-	// Rows are the places that [results.SaveFinal] keeps; nil: those of Top.
-	Rows []rankcache.Entry
+	MadeAt int64             // Unix milliseconds
+	Kept   int               // how many of its places are kept, the first ones; set by what reads it
+	Rows   []rankcache.Entry // the places that [results.SaveFinal] keeps; nil: those of Top
 }
 
-// results keeps the finals of closed boards: heads in rank_final_board, rows in
-// rank_final. They are never changed.
+// results keeps the finals of closed boards: heads in rank_final_board, rows in rank_final. They are never changed.
 type results struct{ *database }
 
-// Latest returns the state after the latest change of a board. The error wraps
-// [ErrNoBoard] if there is none.
+// Latest returns the state after the latest change of a board. The error wraps [ErrNoBoard] if there is none.
 func (s results) Latest(ctx context.Context, board rankcache.BoardID) (rankcache.State, error) {
 	p := Proof{Board: board}
 	err := s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
@@ -38,8 +34,7 @@ func (s results) Latest(ctx context.Context, board rankcache.BoardID) (rankcache
 	return p.State, err
 }
 
-// EachMember calls fn for each member of a board, joined with its data, in the order of its bytes, all of one
-// moment.
+// EachMember calls fn for each member of a board, joined with its data, in the order of its bytes, all of one moment.
 func (s results) EachMember(ctx context.Context, board rankcache.BoardID, fn func(rankcache.Entry) error) error {
 	return s.in(ctx, sql.LevelRepeatableRead, func(t *transaction) error {
 		base, err := proofState(t, &Proof{Board: board})
@@ -63,20 +58,24 @@ func (s results) SaveFinal(ctx context.Context, f *Final) error {
 		if err != nil {
 			return err
 		}
-		rows := f.Rows
-		if rows == nil {
-			rows = f.Top
-		}
-		if _, err = t.d.insert("rank_final_board", "", append(finalColumns(f), ints("kept", []int64{int64(len(rows))}))...).exec(t); err != nil {
+		return t.saveFinal(f)
+	})
+}
+
+func (t *transaction) saveFinal(f *Final) error {
+	rows := f.Rows
+	if rows == nil {
+		rows = f.Top
+	}
+	if _, err := t.d.insert("rank_final_board", "", append(finalColumns(f), ints("kept", []int64{int64(len(rows))}))...).exec(t); err != nil {
+		return err
+	}
+	for first := 0; first < len(rows); first += MaxBatch {
+		if err := t.saveRows(f, first, rows[first:min(first+MaxBatch, len(rows))]); err != nil {
 			return err
 		}
-		for first := 0; first < len(rows); first += MaxBatch {
-			if err := t.saveRows(f, first, rows[first:min(first+MaxBatch, len(rows))]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // saveRows writes places of a final, those behind the first ones.
@@ -95,8 +94,7 @@ func (t *transaction) saveRows(f *Final, first int, rows []rankcache.Entry) erro
 	return err
 }
 
-// FinalOf returns the head of a board's final and its rows from place start+1 on, limit at
-// most; nil if there is none.
+// FinalOf returns the head of a board's final and its rows from place start+1 on, limit at most; nil if there is none.
 func (s results) FinalOf(ctx context.Context, board rankcache.BoardID, start, limit int) (*Final, error) {
 	return s.final(ctx, finalOf(s.d, board), start, limit)
 }
@@ -120,8 +118,7 @@ func (s results) final(ctx context.Context, q *query, start, limit int) (f *Fina
 	return f, err
 }
 
-// Finals returns the heads of a class's finals, the latest tag first, from behind one of a
-// tag and board on; an empty tag begins.
+// Finals returns the heads of a class's finals, the latest tag first, from behind a tag and board; "" begins.
 func (s results) Finals(ctx context.Context, class, tag string, board rankcache.BoardID, limit int) (found []*Final, err error) {
 	q := selectFinals(s.d, "").add(" WHERE class = ").arg(class)
 	if tag != "" {
@@ -135,16 +132,14 @@ func (s results) Finals(ctx context.Context, class, tag string, board rankcache.
 	return found, err
 }
 
-// Place is where a member stands in a final, whose Top has that member alone. Rank is 0 where it is beyond the places that are
-// kept: its score is known as long as the ledger keeps it.
+// Place is where a member stands in a final, whose Top has it alone. Rank is 0 beyond the places that are kept.
 type Place struct {
 	*Final
 	Rank int
 }
 
-// Places returns the finals in which a member is known to be, the latest end first,
-// from behind one of an end in Unix milliseconds and board on; an end of 0 begins. complete tells that the member is in no other:
-// none keeps its first places alone whose scores are not kept any more.
+// Places returns the finals in which a member is known to be, the latest end first, from behind an end (Unix ms, 0
+// begins) and board. complete: it is in no other, as none keeps first places alone without scores.
 func (s results) Places(ctx context.Context, member string, end int64, board rankcache.BoardID, limit int) (places []Place, complete bool, err error) {
 	q := selectFinals(s.d, ", COALESCE(r.place, 0), COALESCE(r.raw, s.raw), COALESCE(CASE WHEN r.place IS NULL THEN s.data ELSE r.data END, '')").add(" LEFT JOIN rank_final r ON r.board = f.board AND r.member = ").arg(member).
 		add(" LEFT JOIN rank_score s ON s.board = f.board AND s.member = ").arg(member).add(" AND ", cutShort, " AND s.run >= (SELECT MAX(b.base_run) FROM rank_board b WHERE b.board = f.board)",
@@ -176,8 +171,7 @@ func (s results) Places(ctx context.Context, member string, end int64, board ran
 	return places, complete, err
 }
 
-// cutShort is the condition that a final f keeps its first places alone.
-const cutShort = "f.members > COALESCE(f.kept, 1000)"
+const cutShort = "f.members > COALESCE(f.kept, 1000)" // the condition that a final f keeps its first places alone
 
 func finalOf(d *dialect, board rankcache.BoardID) *query {
 	return selectFinals(d, "").add(" WHERE f.board = ").arg(string(board))
@@ -188,7 +182,6 @@ func selectFinals(d *dialect, more string) *query {
 	return d.query("SELECT f.board, f.class, f.dims, f.tag, f.start_at, f.end_at, f.run, f.seq, f.sum, f.members, f.integers, f.file, f.made_at, COALESCE(f.kept, LEAST(f.members, 1000))", more, " FROM rank_final_board f")
 }
 
-// finals returns the heads that a query finds.
 func finals(t *transaction, q *query) (found []*Final, err error) {
 	err = q.each(t, func(row *sql.Rows) error {
 		f, err := scanFinal(row)

@@ -6,9 +6,9 @@ import (
 	"rankcache"
 )
 
-// EndAtGap has the snapshot end before the first change that is missing, if the next one behind it is no older than since, in Unix
-// milliseconds: its writer died before it published it, and Redis has lost it. What is behind has its effect without its
-// order id, so that it would count twice when it is applied again. All of that is so late that the command topic has it.
+// EndAtGap has the snapshot end before the first missing change, if the next is no older than since, in Unix
+// milliseconds: Redis lost it with its writer. What is behind has effect without order ids, and would count twice; the
+// command topic has it.
 func (v *Snapshot) EndAtGap(since int64) error {
 	missing, err := v.Missing(rankcache.State{})
 	if err != nil || missing == 0 {
@@ -43,8 +43,7 @@ func (v *Snapshot) own(selected string) *query {
 	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)
 }
 
-// newest selects from each member's last change before the end, of those with more of a condition: raw is null of one that is
-// not on the board.
+// newest selects each member's last change before the end, of those with a condition: raw is null of absent ones.
 func (v *Snapshot) newest(columns, more string) *query {
 	q := v.own("SELECT member, " + columns + " FROM (SELECT member, op, CASE WHEN veil LIKE '% %' THEN NULL ELSE COALESCE(raw, score) END AS raw, data, veil, ROW_NUMBER() OVER (PARTITION BY member ORDER BY run DESC, seq DESC) AS newest FROM rank_log")
 	return v.within(q).add(more, ") AS l WHERE newest = 1")

@@ -47,18 +47,19 @@ type history struct {
 	sum    uint64
 	scores map[string]float64
 	data   map[string]string // of members that have any
-	veils  map[string]wire.Veil
+	veils  map[string]wire.Hiding
 	unseen map[string]float64 // scores of hidden members
+	kept   map[string]float64 // scores of trimmed members, from which they go on
 }
 
 func newHistory(board rankcache.BoardID, run uint64) *history {
-	return &history{board: board, run: run, scores: make(map[string]float64), data: make(map[string]string), veils: make(map[string]wire.Veil), unseen: make(map[string]float64)}
+	return &history{board: board, run: run, scores: make(map[string]float64), data: make(map[string]string), veils: make(map[string]wire.Hiding), unseen: make(map[string]float64), kept: make(map[string]float64)}
 }
 
 // clone returns a history that goes on by itself, as a replica's does after a failover.
 func (h *history) clone() *history {
 	c := *h
-	c.scores, c.data, c.veils, c.unseen = maps.Clone(h.scores), maps.Clone(h.data), maps.Clone(h.veils), maps.Clone(h.unseen)
+	c.scores, c.data, c.veils, c.unseen, c.kept = maps.Clone(h.scores), maps.Clone(h.data), maps.Clone(h.veils), maps.Clone(h.unseen), maps.Clone(h.kept)
 	return &c
 }
 
@@ -81,6 +82,9 @@ func (h *history) changeWith(op wire.Op, member string, number float64, order, g
 	if veil.Hidden {
 		before, scored = h.unseen[member]
 	}
+	if !scored {
+		before = h.kept[member]
+	}
 	if given != "" {
 		h.data[member] = given[1:]
 	}
@@ -95,13 +99,21 @@ func (h *history) changeWith(op wire.Op, member string, number float64, order, g
 			veil.Serial, veil.Hidden = uint64(number), op == wire.OpHide
 		}
 	}
+	if op == wire.OpForget {
+		delete(h.veils, member)
+		delete(h.kept, member)
+		veil = wire.Hiding{}
+	}
 	scored = !op.Removes() && (scored || !op.Moves())
 	if veil.Serial > 0 {
 		veil.Bare = !scored
-		h.veils[member], u.Veil = veil, veil
+		h.veils[member], u.Hiding = veil, veil
 	}
 	delete(h.scores, member)
 	delete(h.unseen, member)
+	if delete(h.kept, member); op == wire.OpTrim {
+		h.kept[member] = before
+	}
 	switch {
 	case !scored:
 		delete(h.data, member)
@@ -172,7 +184,7 @@ func wantScores(t testing.TB, s *Store, h *history) {
 		want[member] = veil.Text(h.unseen[member])
 	}
 	must(t, s.Snapshot(t.Context(), h.board, func(v *Snapshot) error {
-		return v.Veils(func(member, veil string) error { hidden[member] = veil; return nil })
+		return v.Hidings(func(member, veil string) error { hidden[member] = veil; return nil })
 	}))
 	if diff := cmp.Diff(want, hidden); diff != "" {
 		t.Errorf("hidden members of %s (-want +got):\n%s", h.board, diff)

@@ -11,15 +11,13 @@ import (
 	"rankcache/internal/kafka"
 )
 
-// ErrOtherDatabase reports a consumer group whose members write another database. They would share the partitions, and each
-// database would have a part of the changes.
+// ErrOtherDatabase reports a group whose members write another database: each would have a part of the changes.
 var ErrOtherDatabase = errors.New("the group's ledgers write another database")
 
 const (
 	// databaseTopic stands for the database itself among its offsets, where its id is. No topic has such a name.
 	databaseTopic = "#database"
-	// databaseMark begins what the group has of it, beside the offsets of each partition.
-	databaseMark = "rankcache database "
+	databaseMark  = "rankcache database " // begins what the group has of it, beside the offsets of each partition
 )
 
 // ID returns the database's id, which is made when it is asked for the first time. A copy of the database has the same.
@@ -31,9 +29,9 @@ func (s offsets) ID(ctx context.Context) (int64, error) {
 	return next[0], err
 }
 
-// claim notes in the group that these partitions, with the offsets at which they are read on, are written into this database. The error is
-// [ErrOtherDatabase] if another one is noted for any of the topic: of two that begin together, the one that looks later finds it. What is
-// committed is a note alone: reading goes on from the database's offsets.
+// claim notes in the group that these partitions, with the offsets at which they are read on, are written into this
+// database. The error is [ErrOtherDatabase] if another one is noted for any of the topic: of two that begin together,
+// the one that looks later finds it. What is committed is a note alone: reading goes on from the database's offsets.
 func (c *consumer) claim(parts []kafka.TopicPartition) error {
 	var id int64
 	if err := c.retry(c.ctx, "database", func() (err error) { id, err = c.store.ID(c.ctx); return err }); err != nil {
@@ -73,7 +71,6 @@ func (c *consumer) meet(parts []kafka.TopicPartition, own string) error {
 	return err
 }
 
-// partitions returns those of the topic.
 func (c *consumer) partitions() (all []kafka.TopicPartition, err error) {
 	err = c.retry(c.ctx, "kafka", func() error {
 		found, err := c.client.GetMetadata(&c.topic, false, int(watermarksTimeout.Milliseconds()))

@@ -12,8 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// inspector finds out what the ledger's user may do. It changes nothing.
-type inspector struct{ *database }
+type inspector struct{ *database } // finds out what the ledger's user may do. It changes nothing.
 
 // ServerVersion returns the kind and version of the server in its own words.
 func (s inspector) ServerVersion(ctx context.Context) (version string, err error) {
@@ -25,8 +24,17 @@ func (s inspector) ServerVersion(ctx context.Context) (version string, err error
 	return version, err
 }
 
-// tableHead finds a table in a migration, and its second column, which may be updated in
-// all of them.
+// Encodings returns those of the database and of a session, by the server's names.
+func (s inspector) Encodings(ctx context.Context) (database, session string, err error) {
+	query := "SELECT @@character_set_database, @@character_set_client"
+	if s.d.postgres {
+		query = "SELECT current_setting('server_encoding'), current_setting('client_encoding')"
+	}
+	err = s.db.QueryRowContext(ctx, query).Scan(&database, &session)
+	return database, session, err
+}
+
+// tableHead finds a table in a migration, and its second column, which may be updated in all of them.
 var tableHead = regexp.MustCompile(`CREATE TABLE IF NOT EXISTS (\w+) \(\n.*\n +(\w+)`)
 
 // tables returns the second column of each table of the migrations.
@@ -41,8 +49,7 @@ func (s inspector) tables() map[string]string {
 	return tables
 }
 
-// Denied returns the rights that the user lacks on the ledger's tables, such as "DELETE on
-// rank_log". It tries statements that touch no row.
+// Denied returns the rights that the user lacks, such as "DELETE on rank_log", by statements that touch no row.
 func (s inspector) Denied(ctx context.Context) (rights []string, err error) {
 	tables := s.tables()
 	overriding := ""
@@ -68,7 +75,6 @@ func (s inspector) Denied(ctx context.Context) (rights []string, err error) {
 	return rights, nil
 }
 
-// isDenied reports whether the database refuses the user a table.
 func isDenied(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "42501"
@@ -77,8 +83,7 @@ func isDenied(err error) bool {
 	return ok && (e.Number == 1142 || e.Number == 1143)
 }
 
-// MayCreate reports whether the user may make tables. In MariaDB and MySQL a right that
-// comes by a role is not seen.
+// MayCreate reports whether the user may make tables. In MariaDB and MySQL a right that comes by a role is not seen.
 func (s inspector) MayCreate(ctx context.Context) (may bool, err error) {
 	query := "SELECT COALESCE(has_schema_privilege(current_schema(), 'CREATE'), false)"
 	if !s.d.postgres {

@@ -24,13 +24,10 @@ func (k Keep) of(class string) time.Duration {
 }
 
 const (
-	// retainEvery is the time between two looks for old rows.
-	retainEvery = 10 * time.Minute
-	// removeAtOnce is the most rows that one transaction removes.
-	removeAtOnce = 2000
+	retainEvery  = 10 * time.Minute // the time between two looks for old rows
+	removeAtOnce = 2000             // the most rows that one transaction removes
 )
 
-// retain removes old rows until ctx ends.
 func (l *Ledger) retain(ctx context.Context) {
 	if l.opts.Keep.Default == 0 && len(l.opts.Keep.Classes) == 0 {
 		return
@@ -44,12 +41,10 @@ func (l *Ledger) retain(ctx context.Context) {
 	}
 }
 
-// retention removes what is too old.
 type retention struct{ *database }
 
-// Retain removes rows of rank_log that are older than is kept, the oldest of a board
-// first, in transactions of 2,000. When the last row of a board of a period is gone, so
-// are its scores; finals stay. It returns how many rows of rank_log it has removed.
+// Retain removes rows of rank_log that are too old, the oldest of a board first, 2,000 a transaction, with the last one
+// the board's scores; finals stay. It returns how many are removed.
 func (s retention) Retain(ctx context.Context, keep Keep, now time.Time) (removed int, err error) {
 	var after wire.Update // the last board and run that was looked at
 	for {
@@ -107,8 +102,7 @@ func (s retention) retainRun(ctx context.Context, r *boardRun, before int64) (re
 	}
 }
 
-// removePage removes the first rows of a run, as far as they are old. whole reports that
-// none is left.
+// removePage removes the first rows of a run, as far as they are old. whole reports that none is left.
 func removePage(t *transaction, of *wire.Update, before int64) (n int, whole bool, err error) {
 	var last int64
 	rows, young := 0, false

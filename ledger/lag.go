@@ -15,8 +15,7 @@ import (
 	"rankcache/internal/tick"
 )
 
-// measureEvery is the time between two looks at the ends of the topic.
-const measureEvery = time.Second
+const measureEvery = time.Second // the time between two looks at the ends of the topic
 
 // places are the offsets that the database has of the assigned partitions. One goroutine changes them.
 type places struct {
@@ -58,7 +57,6 @@ func (p *places) of(topic Topic) {
 	p.topic, p.other = topic, false
 }
 
-// look notes which topic there is now.
 func (p *places) look(now Topic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,6 +76,11 @@ func (p *places) all() map[int32]int64 {
 	return maps.Clone(p.next)
 }
 
+// unread has the metrics tell that a partition has a record which is not read.
+func (p *places) unread(partition int32) {
+	p.lag.WithLabelValues(strconv.Itoa(int(partition))).Set(1)
+}
+
 // behind sets the metrics of how far behind these ends the partitions are, and returns the sum, and how many they are.
 func (p *places) behind(ends map[int32]int64) (records int64, partitions int) {
 	p.mu.Lock()
@@ -92,7 +95,7 @@ func (p *places) behind(ends map[int32]int64) (records int64, partitions int) {
 	return records, len(p.next)
 }
 
-// measure tells how far the database is behind the topic, until ctx ends: beside the batches, as one may wait for the database.
+// measure tells how far the database is behind the topic, until ctx ends: beside batches, which may wait.
 func (l *Ledger) measure(ctx context.Context, c *consumer) {
 	limit := rate.Sometimes{Interval: 10 * logEvery}
 	for range tick.Every(ctx, measureEvery) {
@@ -108,11 +111,10 @@ func (l *Ledger) measure(ctx context.Context, c *consumer) {
 			continue
 		}
 		records, partitions := c.next.behind(ends)
-		l.note(func(s *Status) { s.Behind, s.Partitions = records, partitions })
+		l.note(func(s *Status) { s.Behind, s.Partitions = records+int64(s.Pending+s.Differs), partitions })
 	}
 }
 
-// ends returns the ends of the assigned partitions.
 func (c *consumer) ends(ctx context.Context) (map[int32]int64, error) {
 	var of []kafka.TopicPartition
 	for p := range c.next.all() {
@@ -133,13 +135,12 @@ func (l *Ledger) wrote(of string, err error) {
 	l.failed[of] = err
 }
 
-// WriteError returns why the database has refused the last write of any kind, nil if it has taken them, also before the first batch.
-// It may be called at any time.
+// WriteError returns why the database refused the last write of any kind, nil if it took it. Call it at any time.
 func (l *Ledger) WriteError() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, tried := l.failed["rank_lost"]; !tried { // which is written without a batch, too
 		return errors.New("nothing was written yet")
 	}
-	return errors.Join(l.failed["database"], l.failed["rank_lost"])
+	return errors.Join(l.failed["newer"], l.failed["database"], l.failed["rank_lost"])
 }

@@ -31,15 +31,19 @@ const (
 // Options configure a [Ledger].
 type Options struct {
 	Store *Store // closed by the caller
+	// Redis is asked before a change is said to be lost, and boards are compared with it; nil: none is.
+	Redis Redis
 	// Kafka holds librdkafka settings, at least bootstrap.servers.
 	Kafka map[string]string
-	// KafkaLogin, if it is not nil, calls set with each new user name and password for
-	// SASL, until ctx is done.
+	// KafkaLogin, if it is not nil, calls set with each new user name and password for SASL, until ctx is done.
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
 	Group      string // consumer group; empty: DefaultGroup
 	Topic      string
+	Finals     string // the topic of finals, which a database from an older dump has again from there; empty: it is not read
 	// Check has tables of another version refused instead of being made.
 	Check bool
+	// PutAside has changes of newer writers put into rank_bad. Else the ledger reads no further once there are some.
+	PutAside bool
 	// ServeReads has the index for reads made, and Status.CurrentAt kept.
 	ServeReads bool
 	Keep       Keep
@@ -66,15 +70,17 @@ type Ledger struct {
 type Status struct {
 	Schema     int       `json:"schema"`     // version of the tables, 0 until they are there
 	Partitions int       `json:"partitions"` // that this process reads
-	Behind     int64     `json:"behind"`     // records of these that are not written yet
+	Behind     int64     `json:"behind"`     // records of these that are not written yet, Pending and Differs
 	Rows       int64     `json:"rows"`       // written since the start
 	Lost       int64     `json:"lost"`       // by Redis, and not applied again in time, since the start
 	Pending    int       `json:"pending"`    // set aside, and may be applied again, of all ledgers
+	Wrong      int       `json:"wrong"`      // of these, those that Redis has after ten minutes: the ledger is wrong
+	Differs    int       `json:"differs"`    // boards that Redis has otherwise, of those that this process compares
 	Bad        int64     `json:"bad"`        // kept in rank_bad since the start
 	Skipped    int64     `json:"skipped"`    // offsets that Kafka removed before they were read, since the start
 	Replaced   int       `json:"replaced"`   // partitions whose topic was deleted and made again, since the start
 	WrittenAt  time.Time `json:"written_at"` // last batch
-	Waiting    string    `json:"waiting"`    // for what, "" if for nothing: database, kafka
+	Waiting    string    `json:"waiting"`    // for what, "" if for nothing: database, kafka, upgrade
 	// CurrentAt is when the database was last known to have all that the topic has; zero
 	// without ServeReads, and before the first time.
 	CurrentAt time.Time `json:"current_at,omitzero"`
@@ -114,10 +120,22 @@ func (l *Ledger) note(change func(*Status)) {
 	change(&l.status)
 }
 
-// Run works until ctx ends and returns nil then. It waits while the database or Kafka is
-// unavailable. An error means that tables, topic or client can't be used as they are. Run
-// must not be called concurrently.
+// Run works until ctx ends and returns nil then. It waits while the database or Kafka is unavailable, and at a change of a
+// newer writer, for which it leaves the group ([Ledger.WriteError]). An error means that tables, topic or client
+// can't be used as they are. Run must not be called concurrently.
 func (l *Ledger) Run(ctx context.Context) error {
+	err := l.run(ctx)
+	if errors.Is(err, ErrNewer) {
+		l.log.Error("the ledger reads no further", "err", err)
+		l.note(func(s *Status) { s.Waiting = "upgrade" })
+		l.wrote("newer", err)
+		<-ctx.Done()
+		return nil
+	}
+	return err
+}
+
+func (l *Ledger) run(ctx context.Context) error {
 	if err := l.prepare(ctx); err != nil {
 		return ended(ctx, err)
 	}
@@ -129,18 +147,29 @@ func (l *Ledger) Run(ctx context.Context) error {
 	defer c.close()
 	defer kafka.KeepLogin(work, l.opts.KafkaLogin, c.client.SetSaslCredentials)()
 	if l.opts.ServeReads {
-		now := &current{ledger: l, client: c.client, log: l.log, errLog: rate.Sometimes{Interval: 10 * logEvery}}
-		g.Go(func() error { now.run(work); return nil })
+		at := &current{ledger: l, client: c.client, log: l.log, errLog: rate.Sometimes{Interval: 10 * logEvery}}
+		g.Go(func() error { at.run(work); return nil })
 	}
 	g.Go(func() error { l.measure(work, c); return nil })
+	now := Now{Leads: c.leads, Reached: func(ctx context.Context) error {
+		at := positions{ctx, c.client.Admin}
+		if err := at.written(l.opts.Topic, l.opts.Store); err != nil || l.opts.Finals == "" {
+			return err
+		}
+		return at.written(l.opts.Finals, l.opts.Store)
+	}}
 	if l.opts.Beside != nil {
-		now := Now{Leads: c.leads, Reached: func(ctx context.Context) error {
-			return positions{ctx, c.client.Admin}.written(l.opts.Topic, l.opts.Store)
-		}}
 		g.Go(func() error { l.opts.Beside(work, now); return nil })
+	}
+	if l.opts.Redis != nil {
+		g.Go(func() error { l.compareInTurn(work, now); return nil })
+	}
+	if l.opts.Finals != "" {
+		g.Go(func() error { l.readFinals(work, c.leads); return nil })
 	}
 	g.Go(func() error { l.judge(work); return nil })
 	g.Go(func() error { l.retain(work); return nil })
+	g.Go(func() error { l.takeAgain(work); return nil })
 	g.Go(func() error { return ended(ctx, l.consume(work, c)) })
 	return g.Wait()
 }

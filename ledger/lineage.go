@@ -7,12 +7,10 @@ import (
 	"rankcache/wire"
 )
 
-// noEnd is the end of a run all of whose changes stand.
-const noEnd = math.MaxInt64
+const noEnd = math.MaxInt64 // the end of a run all of whose changes stand
 
-// chain returns, for a run, those that it continues, each with the first seq that is not part of
-// what led to it: end for itself, the beginning of the next one for the others. The last
-// one, root, continues none.
+// chain returns, for a run, those that it continues, each with the first seq that is not part of what led to it: end
+// for itself, the beginning of the next one for the others. The last one, root, continues none.
 func (r runsOf) chain(of *boardRun, end uint64) (ends map[uint64]uint64, root *boardRun) {
 	ends = make(map[uint64]uint64)
 	for ; of != nil; of = r.before(of) {
@@ -22,8 +20,7 @@ func (r runsOf) chain(of *boardRun, end uint64) (ends map[uint64]uint64, root *b
 	return ends, root
 }
 
-// before returns the run that another one continues, nil if that is a life of its own. If it is
-// unknown, as changes are missing, that is the latest one that has come as far.
+// before returns the run that another continues, nil: a new life; if changes are missing, the latest that far.
 func (r runsOf) before(of *boardRun) (before *boardRun) {
 	if of.begin == 1 || of.after != 0 {
 		return r.find(of.last.Board, of.after)
@@ -51,16 +48,15 @@ type cut struct {
 	was, is uint64
 }
 
-// relate finds out which changes of a board stand: those of its latest run, and what led to it.
-// Below the run with which that life began are earlier ones, each of which ended with its latest run.
-func (r runsOf) relate(board rankcache.BoardID) (cuts []cut) {
+// relate finds out which changes of a board stand: those of its head, what led to it, and earlier lives.
+func (r runsOf) relate(board rankcache.BoardID, named masters) (cuts []cut) {
 	runs := r[board]
-	for n := len(runs); n > 0; {
-		ends, root := r.chain(runs[n-1], noEnd)
+	for n, head := len(runs), r.head(board, named); n > 0; head = runs[max(0, n-1)] {
+		ends, root := r.chain(head, noEnd)
 		for ; n > 0 && runs[n-1].run >= root.run; n-- {
 			of := runs[n-1]
-			end, on := ends[of.run] // else 0: nothing of it stands
-			if on && of.base != root.run {
+			end := ends[of.run] // else 0: nothing of it stands
+			if of.base != root.run {
 				of.base, of.changed = root.run, true
 			}
 			if of.end != end {
@@ -72,8 +68,7 @@ func (r runsOf) relate(board rankcache.BoardID) (cuts []cut) {
 	return cuts
 }
 
-// continues reports whether a run's first change follows a place of another run: it makes its score and
-// its checksum of those there. of are changes of its member before that, in any run.
+// continues reports whether a run's first change makes its score and checksum of those at a place of another run.
 func (r runsOf) continues(first, place *wire.Update, of []*wire.Update) bool {
 	ends, _ := r.chain(r.find(place.Board, place.Run), first.Seq)
 	var before *wire.Update
@@ -82,31 +77,45 @@ func (r runsOf) continues(first, place *wire.Update, of []*wire.Update) bool {
 			before = u
 		}
 	}
-	sum, score, form := place.Sum, 0.0, first.Form
-	if before != nil && before.Scored() {
-		form |= before.Form // that of a score of 0 tells nothing
-		score = form.Shown(before.Score)
-	}
-	if before != nil && before.Seen() {
-		sum -= shareOf(before)
-	}
-	if first.Seen() {
-		sum += shareOf(first)
-	}
-	follows := first.Op != wire.OpIncr || form.Shown(first.Score) == score+first.Delta
-	return follows && place.HasSum && first.HasSum && sum&wire.SumMask == first.Sum
+	return place.HasSum && first.HasSum && leadsTo(place.Sum, before, first)
 }
 
-// shareOf returns the share of the checksum that a change's member has after it.
+// leadsTo reports whether a change makes its sum and score of the sum before and the member's change before, nil: none.
+func leadsTo(sum uint64, before, u *wire.Update) bool {
+	return addsUp(sum, before, u) && goesOn(before, u)
+}
+
+// addsUp reports whether the checksum of u is that of a board whose member had before.
+func addsUp(sum uint64, before, u *wire.Update) bool {
+	return (sum-shareOf(before)+shareOf(u))&wire.SumMask == u.Sum
+}
+
+// goesOn reports whether the score of an increment is that of the change from which it goes on, and the increment.
+func goesOn(from, u *wire.Update) bool {
+	score, form := 0.0, u.Form
+	if from != nil && from.Scored() {
+		form |= from.Form // that of a score of 0 tells nothing
+		score = form.Shown(from.Score)
+	}
+	return u.Op != wire.OpIncr || form.Shown(u.Score) == score+u.Delta
+}
+
+// shareOf returns the share of the checksum that a change's member has after it; nil: none.
 func shareOf(u *wire.Update) uint64 {
+	if u == nil || !u.Seen() {
+		return 0
+	}
 	return wire.Hash(rankcache.JoinData(u.Member, u.Data), u.Score)
 }
 
 // cutOff reports whether retention has removed rows of a board.
 func (r runsOf) cutOff(board rankcache.BoardID) bool {
-	h := r.highest(board)
+	base := uint64(0)
 	for _, of := range r[board] {
-		if of.run >= h.base && of.end > 0 && of.first > of.begin {
+		base = max(base, of.base)
+	}
+	for _, of := range r[board] {
+		if of.run >= base && of.end > 0 && of.first > of.begin {
 			return true
 		}
 	}

@@ -19,6 +19,9 @@ type metrics struct {
 	removed   prometheus.Counter
 	reborn    prometheus.Counter
 	pending   prometheus.Gauge
+	wrong     prometheus.Gauge
+	differs   prometheus.Gauge // boards
+	left      prometheus.Gauge // in rank_bad
 	lost      prometheus.Counter
 }
 
@@ -39,6 +42,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		removed:   set.Counter("removed_total", "Rows of rank_log that were removed by --ledger-keep."),
 		reborn:    set.Counter("reborn_boards_total", "Boards that began again with their first change: their keys had expired, or were deleted."),
 		pending:   set.Gauge("pending", "Changes that Redis does not have any more and that may be applied again. All ledgers of a database show the same."),
+		wrong:     set.Gauge("wrong", "Changes that are set aside for more than ten minutes though Redis has their order ids: the ledger takes another history for the one that stands. All ledgers of a database show the same."),
+		differs:   set.Gauge("differs", "Boards that Redis has with another checksum than the ledger at the same change, or with changes that don't reach the ledger, up to 20: some are compared each minute, by the ledger of partition 0."),
+		left:      set.Gauge("bad_left", "Records in rank_bad, which this version can't read. All ledgers of a database show the same."),
 		lost:      set.Counter("lost_total", "Changes that Redis has lost and that were not applied again within ten minutes: they are in rank_lost."),
 	}
 	for _, result := range []string{"written", "repeated", "aside", "bad"} {

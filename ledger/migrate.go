@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"rankcache/wire"
 )
 
 // The statements of each version, in the order of the files' names. What is released is
@@ -25,10 +27,8 @@ var ErrSchema = errors.New("the ledger's tables are of another version")
 
 const schemaTable = "CREATE TABLE IF NOT EXISTS rank_schema (version int NOT NULL PRIMARY KEY)"
 
-// rawVersion is the version whose tables have raw scores beside those that are shown.
-const rawVersion = 5
+const rawVersion = 5 // the version whose tables have raw scores beside those that are shown
 
-// schema is the tables and their versions.
 type schema struct{ *database }
 
 // Wanted is the version of the tables that this program works with.
@@ -54,8 +54,7 @@ func (s schema) Version(ctx context.Context) (version int, err error) {
 	return version, err
 }
 
-// Migrate makes the tables, or brings those of an earlier version to this one. Several
-// callers take turns. Tables that are right already need no right to change any.
+// Migrate makes the tables, or brings older ones to this version, in turns. Right ones need no right to change any.
 func (s schema) Migrate(ctx context.Context) error {
 	version, err := s.Version(ctx)
 	if err != nil || version == s.Wanted() {
@@ -98,8 +97,7 @@ func (s schema) lock(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// migrate runs the statements of one version. MariaDB commits each, so those that were run
-// before are repeated after a crash.
+// migrate runs one version's statements. MariaDB commits each, so a crash has them repeated.
 func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file string) error {
 	text, err := migrations.ReadFile(file)
 	if err != nil {
@@ -128,8 +126,7 @@ func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file s
 	return tx.Commit()
 }
 
-// isThere reports whether MariaDB or MySQL has made the column, the index or the constraint already, or dropped the
-// column.
+// isThere reports whether MariaDB or MySQL has made the column, index or constraint, or dropped the column.
 func isThere(err error) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && (e.Number == 1060 || e.Number == 1061 || e.Number == 1091 || e.Number == 1826 || e.Number == 3822)
@@ -145,8 +142,7 @@ func otherTables(err error) error {
 	return err
 }
 
-// tooLarge reports whether the database may have refused statements for how much they are at once. MariaDB closes the connection at a
-// packet that is too large, so that writing may fail before its error is read.
+// tooLarge reports whether statements may be too much at once: MariaDB closes the connection before it tells.
 func tooLarge(err error) bool {
 	p, _ := errors.AsType[*pgconn.PgError](err)
 	m, _ := errors.AsType[*mysql.MySQLError](err)
@@ -169,4 +165,68 @@ func (s schema) Check(ctx context.Context) error {
 		err = fmt.Errorf("%w: version %d, want %d: run rankcache ledger migrate", ErrSchema, version, s.Wanted())
 	}
 	return err
+}
+
+const scoresLooked = 1000 // how many scores with a fraction tell whether a class ranks ties
+
+// showScores gives rows of classes with integer scores the shown ones, which versions before 5 lacked. Repeatable.
+func showScores(t *transaction) error {
+	classes := make(map[string]bool) // whether a final tells that the scores are integers
+	q := t.d.query("SELECT DISTINCT b.class, f.class IS NOT NULL FROM rank_board b LEFT JOIN rank_final_board f ON f.class = b.class AND f.integers = 1 WHERE b.class <> ''")
+	err := q.each(t, func(row *sql.Rows) error {
+		var class string
+		var integers bool
+		err := row.Scan(&class, &integers)
+		classes[class] = integers
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for class, integers := range classes {
+		if !integers {
+			if integers, err = hasTies(t, class); err != nil {
+				return err
+			}
+		}
+		if !integers {
+			continue
+		}
+		if err := showClass(t, class); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasTies reports whether the scores of a class that are not whole have tie-breaks.
+func hasTies(t *transaction, class string) (bool, error) {
+	tied, others := 0, 0
+	q := t.d.query("SELECT s.raw, b.seq FROM rank_score s JOIN (SELECT board, MAX(seq) AS seq FROM rank_board WHERE class = ").arg(class).
+		add(" GROUP BY board) b ON b.board = s.board WHERE s.raw <> floor(s.raw) LIMIT ").arg(scoresLooked)
+	err := q.each(t, func(row *sql.Rows) error {
+		u := wire.Update{Op: wire.OpSet}
+		err := row.Scan(&u.Score, &u.Seq)
+		if wire.IsTied(&u) {
+			tied++
+		} else {
+			others++
+		}
+		return err
+	})
+	return tied > 0 && others == 0, err
+}
+
+func showClass(t *transaction, class string) error {
+	for table, set := range map[string]string{
+		"rank_score": "score = floor(raw)",
+		"rank_log":   "raw = COALESCE(raw, score), score = floor(COALESCE(raw, score))",
+		"rank_lost":  "raw = COALESCE(raw, score), score = floor(COALESCE(raw, score)), now_score = floor(now_score)",
+	} {
+		_, err := t.d.query("UPDATE ", table, " SET ", set, " WHERE board IN (SELECT board FROM rank_board WHERE class = ").arg(class).add(")").exec(t)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	// movedAtOnce is how many rows are moved at a time, which bounds memory, and cutsAtOnce of how many
-	// runs.
+	// movedAtOnce is how many rows are moved at a time, which bounds memory, and cutsAtOnce of how many runs.
 	movedAtOnce, cutsAtOnce = 5000, 100
 )
 
@@ -31,8 +30,7 @@ func (c *settling) repartition(cuts []cut) error {
 // sameOrder joins rows of rank_log as l and of rank_lost as x that are of one order.
 const sameOrder = "l.board = x.board AND l.member = x.member AND l.order_id = x.order_id AND l.op = x.op"
 
-// each calls move with the rows that a table x has from was up to is, until there are none: move
-// takes them out of it.
+// each calls move with the rows that a table x has from was up to is, until there are none: move takes them out of it.
 func (c *settling) each(cuts []cut, table, more string, move func([]*wire.Update) error) error {
 	for part := range slices.Chunk(cuts, cutsAtOnce) {
 		for {
@@ -87,7 +85,6 @@ func (c *settling) moveBack(rows []*wire.Update) error {
 	return c.resetScores(rows)
 }
 
-// setAside writes changes that don't stand.
 func (c *settling) setAside(changes []*wire.Update) error {
 	if len(changes) == 0 {
 		return nil
@@ -118,8 +115,7 @@ func (c *settling) setAside(changes []*wire.Update) error {
 	return err
 }
 
-// resetScores sets the members of rows to their latest row that stands. If retention may have
-// removed that, their board is incomplete.
+// resetScores sets members to their latest row that stands. If retention took that, the board is incomplete.
 func (c *settling) resetScores(rows []*wire.Update) error {
 	members := memberColumns(rows)
 	var remain []*wire.Update

@@ -8,18 +8,15 @@ import (
 	"slices"
 )
 
-// ErrOvertaken reports that the database's offsets are not those before the batch: another
-// consumer has written it, or the transaction whose end is unknown was committed.
+// ErrOvertaken reports that another consumer has written the offsets, or that the doubtful transaction was committed.
 var ErrOvertaken = errors.New("the batch's offsets are not those of the database: another consumer is active, or the last commit's answer was lost")
 
-// offsets are the next records to read.
 type offsets struct{ *database }
 
 // Topic names a topic. ID is another one once the topic was deleted and made again; "" if it is not known.
 type Topic struct{ Name, ID string }
 
-// Offsets returns where each partition of a topic is to be read on. Those that are known to be of another topic of its name are left
-// out.
+// Offsets returns where each partition of a topic is to be read on, but for those of a former topic of its name.
 func (s offsets) Offsets(ctx context.Context, topic Topic) (next map[int32]int64, err error) {
 	next = make(map[int32]int64)
 	q := s.d.query("SELECT part, next FROM rank_offset WHERE topic = ").arg(topic.Name)
@@ -61,8 +58,7 @@ type Met struct {
 	Other bool  // the topic was made again
 }
 
-// Meet returns where a partition is to be read on that has records from first on, and keeps it. What the topic has no longer is
-// skipped; one that was made again is read from its first record.
+// Meet returns where a partition with records from first on is read on, and keeps it; from first if made again.
 func (s offsets) Meet(ctx context.Context, topic Topic, partition int32, first int64) (m Met, err error) {
 	if err := s.Begin(ctx, topic.Name, partition, first); err != nil {
 		return m, err
@@ -91,8 +87,7 @@ func (s offsets) Meet(ctx context.Context, topic Topic, partition int32, first i
 	return m, err
 }
 
-// advance moves the offsets on, and locks them until the transaction ends. The error is
-// [ErrOvertaken] unless all are where the spans begin.
+// advance moves the offsets on, locked until the end. The error is [ErrOvertaken] unless all are where spans begin.
 func advance(t *transaction, topic string, spans map[int32]Span) error {
 	parts := slices.Sorted(maps.Keys(spans))
 	q := t.d.query("UPDATE rank_offset SET next = CASE part")

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// ErrPooled reports that tables or their index are to be changed through a pooler. The lock of those that do belongs to a session
-// of the server: through a pooler it may be left behind, or be asked for in another session.
+// ErrPooled reports that tables or their index are to be changed through a pooler. The lock of those that do belongs to
+// a session of the server: through a pooler it may be left behind, or be asked for in another session.
 var ErrPooled = errors.New("a pooler stands before the database, such as PgBouncer: run rankcache ledger migrate with the URL of the server itself")
 
-// session returns a connection that is one session of the server, for the lock of those that change tables. The caller closes it.
+// session returns a connection that is one session, for the lock of table changes. The caller closes it.
 func (s *database) session(ctx context.Context) (*sql.Conn, error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,8 +16,8 @@ import (
 // ErrNoBoard reports a board of which the ledger has no row.
 var ErrNoBoard = errors.New("the ledger has no such board")
 
-// Proof compares what the ledger has of a board with itself, at one moment: no seq is
-// missing, and the members' scores add up to the checksum of the row with the highest seq.
+// Proof compares what the ledger has of a board with itself, at one moment: no seq is missing, none of its changes is
+// set aside, and the members' scores add up to the checksum of the row with the highest seq.
 type Proof struct {
 	Board       rankcache.BoardID `json:"board"`
 	State       rankcache.State   `json:"-"`       // of the row with the highest seq
@@ -28,7 +29,12 @@ type Proof struct {
 	WantMembers int               `json:"want_members"`
 	Sum         uint64            `json:"-"`          // over rank_score
 	Incomplete  bool              `json:"incomplete"` // what a member had before a loss was removed as too old
+	Aside       int               `json:"set_aside"`  // changes that may come again: until then Redis may have others than the ledger
 	Proved      bool              `json:"proved"`
+	// Folded is why a change does not follow from those before it, and InRedis why Redis has another board; "" also if
+	// nobody looked.
+	Folded  string `json:"folded,omitempty"`
+	InRedis string `json:"in_redis,omitempty"`
 	// Earlier is the life that the board had before it began again: its keys had expired, or
 	// were deleted. Nil: none that the ledger has.
 	Earlier *Earlier `json:"earlier,omitempty"`
@@ -50,8 +56,7 @@ func (e *Earlier) String() string {
 // prover compares boards with the checksums of their changes.
 type prover struct{ *database }
 
-// Prove proves the board in a snapshot of its own. The error wraps [ErrNoBoard] if there is
-// no such board.
+// Prove proves the board in a snapshot of its own. The error wraps [ErrNoBoard] if there is no such board.
 func (s prover) Prove(ctx context.Context, board rankcache.BoardID) (p *Proof, err error) {
 	err = s.in(ctx, sql.LevelRepeatableRead, func(t *transaction) (err error) {
 		p, err = prove(t, board)
@@ -69,21 +74,35 @@ func prove(t *transaction, board rankcache.BoardID) (*Proof, error) {
 	of := func(q *query) *query {
 		return q.add(" WHERE board = ").arg(string(board)).add(" AND run >= ").arg(base)
 	}
-	var first sql.NullInt64
-	err = of(t.d.query("SELECT count(*), MIN(seq) FROM rank_log")).each(t, func(row *sql.Rows) error { return row.Scan(&p.Rows, &first) })
+	next := p.First // a run's seqs are unique, and each run goes on where the one before it ends
+	err = of(t.d.query("SELECT MIN(seq), MAX(seq), count(*) FROM rank_log")).add(" GROUP BY run ORDER BY run").each(t, func(row *sql.Rows) error {
+		var first, last, rows uint64
+		err := row.Scan(&first, &last, &rows)
+		p.Rows, p.Missing = p.Rows+rows, p.Missing+apart(first, next)+last-first+1-rows
+		next = last + 1
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if p.First <= p.State.Seq {
-		p.Missing = p.State.Seq - p.First + 1 - min(p.Rows, p.State.Seq-p.First+1)
-	}
+	p.Missing += apart(next, p.State.Seq+1)
 	err = t.entries(of(t.d.query("SELECT member, raw, data FROM rank_score")).add(" AND raw IS NOT NULL"), func(e rankcache.Entry) error {
 		p.Sum = (p.Sum + wire.Hash(e.Member, e.Score)) & wire.SumMask
 		p.Members++
 		return nil
 	})
-	p.Proved = err == nil && p.Missing == 0 && p.Begin == 1 && !p.Incomplete && p.State.HasSum && p.State.Sum == p.Sum && p.Members == p.WantMembers
+	if err == nil {
+		p.Aside, err = asideOf(t, board)
+	}
+	p.Proved = err == nil && p.whole() && p.Aside == 0
 	return p, err
+}
+
+func apart(a, b uint64) uint64 { return max(a, b) - min(a, b) }
+
+// whole reports whether the ledger has all of the history that stands.
+func (p *Proof) whole() bool {
+	return p.Missing == 0 && p.Begin == 1 && !p.Incomplete && p.State.HasSum && p.State.Sum == p.Sum && p.Members == p.WantMembers
 }
 
 // proofState reads the board's runs into p and returns the first that counts.
@@ -117,7 +136,8 @@ func proofState(t *transaction, p *Proof) (base int64, err error) {
 	return base, err
 }
 
-// Boards returns the names of up to n boards of a class, or of all if that is empty, that follow one, in the order of their bytes.
+// Boards returns the names of up to n boards of a class, or of all if that is empty, that follow one, in the order of
+// their bytes.
 func (s prover) Boards(ctx context.Context, class string, after rankcache.BoardID, n int) (boards []rankcache.BoardID, err error) {
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
 		q := t.d.query("SELECT DISTINCT board FROM rank_board WHERE board > ").arg(string(after))
@@ -137,10 +157,14 @@ func (s prover) Boards(ctx context.Context, class string, after rankcache.BoardI
 // Why tells in words why the board is not proved, "" if it is.
 func (p *Proof) Why() string {
 	switch {
+	case p.Folded != "" || p.InRedis != "":
+		return cmp.Or(p.Folded, p.InRedis)
 	case p.Proved:
 		return ""
+	case p.Aside > 0:
+		return fmt.Sprintf("%d changes are set aside in rank_lost: until they come again, or are found to be lost, Redis may have others than the ledger", p.Aside)
 	case p.Missing > 0:
-		return fmt.Sprintf("%d of the changes %d to %d are missing", p.Missing, p.First, p.State.Seq)
+		return fmt.Sprintf("%d of the changes %d to %d are missing, or at another run and seq", p.Missing, p.First, p.State.Seq)
 	case p.Begin > 1:
 		return fmt.Sprintf("the ledger began at change %d, so members that were there before are unknown", p.Begin)
 	case p.Incomplete:

@@ -1,16 +1,19 @@
 package ledger
 
 import (
+	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"time"
 
 	"rankcache"
+	"rankcache/internal/tick"
 )
 
-// Ranks are the members of a board in order, best first, or the first places of its final.
-// They are valid as long as their [Snapshot].
+// Ranks are a board's members in order, best first, or its final's first places, as long as their [Snapshot].
 type Ranks struct {
-	// Final is the board's final, if that is what is read, without rows; else nil.
-	Final *Final
+	Final *Final // the board's final, if that is what is read, without rows; else nil
 
 	t      *transaction
 	table  string // with the condition for the board's rows
@@ -27,8 +30,7 @@ type Row struct {
 	Data       string
 }
 
-// Ranks returns the members in an order. Raw scores that the form shows as the same are the same
-// score.
+// Ranks returns the members in an order. Raw scores that the form shows as the same are the same score.
 func (v *Snapshot) Ranks(order rankcache.Direction, form rankcache.ScoreForm) *Ranks {
 	return &Ranks{t: v.t, table: "rank_score WHERE raw IS NOT NULL AND run >= ", args: []any{v.base, string(v.Board)}, order: order, form: form}
 }
@@ -72,8 +74,7 @@ func (r *Ranks) Rows(start, limit int) ([]Row, error) {
 	return r.rows(r.of(rowColumns).add(" ORDER BY raw", way, ", member", way, " LIMIT ").arg(limit).add(" OFFSET ").arg(start))
 }
 
-// rowColumns are those of rows, in the order of its scan.
-const rowColumns = "member, score, raw, COALESCE(data, '') AS data"
+const rowColumns = "member, score, raw, COALESCE(data, '') AS data" // those of rows, in the order of its scan
 
 func (r *Ranks) rows(q *query) (rows []Row, err error) {
 	err = q.each(r.t, func(row *sql.Rows) error {
@@ -110,8 +111,7 @@ type RankedRow struct {
 	Rank, Ahead int
 }
 
-// OfAll returns those of the members that are there, by one pass over the rows. Of many members
-// that is faster than [Ranks.Of] and [Ranks.Ahead] of each.
+// OfAll returns those of the members that are there, by one pass over the rows, which is faster for many.
 func (r *Ranks) OfAll(members []string) (map[string]RankedRow, error) {
 	way, shown := r.way(), "raw"
 	if r.form.Integer() {
@@ -173,4 +173,56 @@ func (r *Ranks) beyond(selected string, raw float64) *query {
 func (r *Ranks) count(q *query) (n int, err error) {
 	err = q.each(r.t, func(row *sql.Rows) error { return row.Scan(&n) })
 	return n, err
+}
+
+var ErrRankIndex = errors.New("the ledger has no index for reads") // reports that the index of [Ranks] is not there
+
+// rankIndex is the index of [Ranks] on rank_score, of ledgers that serve reads alone: each change pays for it.
+type rankIndex struct{ *database }
+
+// HasRankIndex reports whether the index can be used.
+func (s rankIndex) HasRankIndex(ctx context.Context) (bool, error) {
+	var n int
+	err := s.db.QueryRowContext(ctx, s.d.rankIndexThere).Scan(&n)
+	return n > 0, err
+}
+
+// MakeRankIndex makes the index, which may take minutes, while rows are read and written. Several callers take turns.
+func (s rankIndex) MakeRankIndex(ctx context.Context) error {
+	if there, err := s.HasRankIndex(ctx); there || err != nil {
+		return err
+	}
+	conn, err := s.session(ctx) // a lock belongs to it
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := s.awaitLock(ctx, conn); err != nil {
+		return err
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), s.d.unlock) }()
+	if there, err := s.HasRankIndex(ctx); there || err != nil {
+		return err
+	}
+	if s.d.dropRankIndex != "" { // what an earlier attempt has left
+		if _, err := conn.ExecContext(ctx, s.d.dropRankIndex); err != nil {
+			return fmt.Errorf("making the index for reads: %w", err)
+		}
+	}
+	if _, err := conn.ExecContext(ctx, s.d.rankIndex); err != nil && !isThere(err) {
+		return fmt.Errorf("making the index for reads: %w: if this user may not, run rankcache ledger migrate --serve-reads as one who may", err)
+	}
+	return nil
+}
+
+// awaitLock polls: PostgreSQL does not finish an index without locks while another statement waits even for this.
+func (s rankIndex) awaitLock(ctx context.Context, conn *sql.Conn) error {
+	for range tick.NowAndEvery(ctx, time.Second) {
+		var got sql.NullInt64
+		err := conn.QueryRowContext(ctx, s.d.tryLock).Scan(&got)
+		if err != nil || got.Int64 == 1 {
+			return err
+		}
+	}
+	return fmt.Errorf("waiting for another program that changes the ledger's tables: %w", ctx.Err())
 }

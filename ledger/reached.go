@@ -25,10 +25,9 @@ type Feed struct {
 	Ledger   string // topic of the ledger
 }
 
-// Reached returns once the ledger has every command that was in the commands' topic when it
-// was called: the writers have committed it, and the database is behind the records that
-// they had written by then. The error wraps [ErrBehind] if that takes longer than patience.
-// The client is one for the writers' group.
+// Reached returns once the ledger has every command that was in the commands' topic when it was called: the writers
+// have committed it, and the database is behind the records that they had written by then. The error wraps [ErrBehind]
+// if that takes longer than patience. The client is one for the writers' group.
 func Reached(ctx context.Context, client *kafka.Consumer, store *Store, feed Feed, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -43,12 +42,17 @@ func Reached(ctx context.Context, client *kafka.Consumer, store *Store, feed Fee
 	return at.written(feed.Ledger, store)
 }
 
+// Published returns once the database has all finals published by now. The error wraps [ErrBehind] after patience.
+func Published(ctx context.Context, admin kafka.Admin, store *Store, finals string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return positions{ctx, admin}.written(finals, store)
+}
+
 // Now is what a running ledger tells of itself. Its functions may be called at any time while it runs.
 type Now struct {
-	// Leads reports whether this is the one of all ledgers that does what one of them has to do.
-	Leads func() bool
-	// Reached returns once the database has all records that the topic had when it was called. Its error wraps
-	// [ErrBehind], or is one of Kafka.
+	Leads func() bool // reports whether this is the one of all ledgers that does what one of them has to do
+	// Reached returns once the database has all that the topic had at the call; else [ErrBehind] or Kafka's error.
 	Reached func(ctx context.Context) error
 }
 
@@ -82,7 +86,7 @@ func (p positions) wait(topic, reader string, next func(ends map[int32]int64) (m
 			return nil
 		}
 	}
-	return errors.Join(fmt.Errorf("%w: %s has not read all of %s: look at its lag", ErrBehind, reader, topic), err)
+	return errors.Join(fmt.Errorf("%w: %s has not read all of %s: look at its lag, and whether that is the topic that it reads", ErrBehind, reader, topic), err)
 }
 
 // passed reports whether all partitions that have records were read to their ends.

@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,10 +43,38 @@ func (h *history) again(lost []*wire.LedgerUpdate) (all []*wire.LedgerUpdate) {
 	return all
 }
 
+// knows are the order ids that Redis has.
+type knows map[string]bool
+
+func (k knows) Orders(_ context.Context, _ rankcache.BoardID, ids []string) (known []bool, since int64, err error) {
+	for _, id := range ids {
+		known = append(known, k[id])
+	}
+	return known, 0, nil
+}
+
+// forgets is a Redis that knows no order id of before a time.
+type forgets struct {
+	knows
+	since int64
+}
+
+func (f forgets) Orders(_ context.Context, _ rankcache.BoardID, ids []string) ([]bool, int64, error) {
+	return make([]bool, len(ids)), f.since, nil
+}
+
+func (knows) Meta(context.Context, rankcache.BoardID) (meta wire.Meta, found bool, err error) {
+	return meta, false, nil
+}
+
+func (knows) Home(context.Context, rankcache.BoardID) (state rankcache.State, era string, err error) {
+	return state, "", nil
+}
+
 // judged is what is known of rank_lost after a time.
 func judged(t *testing.T, s *Store, after time.Duration) (rows []string) {
 	t.Helper()
-	_, _, err := s.judge(t.Context(), time.Now().Add(after))
+	_, err := s.judge(t.Context(), time.Now().Add(after), knows{})
 	must(t, err)
 	selectRows(t, s, "SELECT member, op, state, COALESCE(score, -1), COALESCE(now_score, -1) FROM rank_lost ORDER BY run, seq", func(row *sql.Rows) error {
 		var member, op string
@@ -74,6 +104,9 @@ func TestRunThatBeganInTheMiddleIsLost(t *testing.T) {
 			t.Errorf("%+v, want %+v", done, want)
 		}
 		wantProved(t, s, []*history{now})
+		if p, err := s.Prove(t.Context(), "b"); err != nil || p.Proved || p.Aside != len(lost) || !strings.Contains(p.Why(), "set aside") {
+			t.Errorf("%+v, %v: want it not proved", p, err)
+		}
 		settled(t, s, now, false)
 		next, _ = feed(t, s, next, now.again(lost)...)
 		wantProved(t, s, []*history{now})
@@ -89,9 +122,29 @@ func TestRunThatBeganInTheMiddleIsLost(t *testing.T) {
 
 func settled(t *testing.T, s *Store, h *history, want bool) {
 	t.Helper()
-	if got, err := s.Settled(t.Context(), h.board, rankcache.State{Run: h.run, Seq: h.seq}); err != nil || got != want {
+	if got, err := s.Settled(t.Context(), h.board, rankcache.State{Run: h.run, Seq: h.seq, Sum: h.sum, HasSum: true}); err != nil || got != want {
 		t.Errorf("settled %v, %v, want %v", got, err, want)
 	}
+}
+
+// The address of Redis led to another server and back: both have applied the same commands, the last ones in runs of
+// their own, and that of the one that is Redis again is the lower one.
+func TestSettledInAnotherRun(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		h := newHistory("b", 5)
+		next, _ := feed(t, s, 0, h.incr("a", 1), h.incr("b", 2))
+		other := h.clone()
+		other.run = 6
+		mine := []*wire.LedgerUpdate{h.incr("a", 10), h.incr("c", 20)}
+		next, _ = feed(t, s, next, mine...)
+		next, _ = feed(t, s, next, other.again(mine[:1])...)
+		settled(t, s, h, false)
+		feed(t, s, next, other.again(mine[1:])...)
+		judged(t, s, 0)
+		settled(t, s, h, true)
+		h.sum++
+		settled(t, s, h, false)
+	})
 }
 
 // None of the changes of a lost run is lost in silence: those that don't come again are reported with what their
@@ -109,6 +162,42 @@ func TestNothingIsLostInSilence(t *testing.T) {
 		settled(t, s, now, true)
 		feed(t, s, next, now.again(lost[2:])...)
 		wantJudged(t, s, comesWithin+time.Minute, "incr b 1 12 -1", "incr c 1 20 -1", "incr a 1 34 4", "delete b 1 -1 12", "incr c 1 60 20")
+	})
+}
+
+// What Redis has is not lost, however long it is set aside; without Redis nothing is.
+func TestWhatRedisHasIsNotLost(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		before, lost, after, _ := failedOver()
+		feed(t, s, 0, append(append(before, lost...), after...)...)
+		late := time.Now().Add(comesWithin + time.Minute)
+		for _, c := range []struct {
+			redis Redis
+			want  verdict
+		}{{nil, verdict{pending: len(lost)}}, {knows{lost[0].OrderID: true, lost[3].OrderID: true}, verdict{pending: 2, wrong: 2, lost: len(lost) - 2}}, {knows{}, verdict{pending: 2, wrong: 2}}} {
+			if got, err := s.judge(t.Context(), late, c.redis); err != nil || got != c.want {
+				t.Errorf("%v: %+v, %v, want %+v", c.redis, got, err, c.want)
+			}
+		}
+	})
+}
+
+// What was applied before the time from which Redis knows order ids, as the ledger was away for longer, is neither lost nor there: nobody
+// can tell.
+func TestWhatRedisHasForgottenIsNotLost(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		before, lost, after, _ := failedOver()
+		feed(t, s, 0, append(append(before, lost...), after...)...)
+		late := time.Now().Add(comesWithin + time.Minute)
+		for range 2 {
+			got, err := s.judge(t.Context(), late, forgets{since: lost[2].At})
+			if want := (verdict{pending: 2, unknown: 2, lost: len(lost) - 2}); err != nil || got.pending != want.pending || got.unknown != want.unknown {
+				t.Errorf("%+v, %v, want %+v", got, err, want)
+			}
+		}
+		if n := count(t, s, "rank_lost WHERE state = 2"); n != len(lost)-2 {
+			t.Errorf("%d are lost, want %d", n, len(lost)-2)
+		}
 	})
 }
 
@@ -157,6 +246,19 @@ func TestTrimsGoWithTheirCause(t *testing.T) {
 		feed(t, s, next, replica.incr("b", 1))
 		wantProved(t, s, []*history{replica})
 		wantJudged(t, s, time.Hour, "set c 2 3 -1", "trim a 1 -1 -1")
+	})
+}
+
+// A trimmed member keeps its score in Redis, and goes on from there, also as the first change of a run.
+func TestTrimmedMemberGoesOn(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		h := newHistory("b", 5)
+		next, _ := feed(t, s, 0, h.incr("a", 3), h.incr("b", 5), h.change(wire.OpTrim, "a", 0, "o"))
+		h.run = 6
+		back := h.change(wire.OpSet, "a", 5, "back")
+		back.Op, back.Delta = wire.OpIncr, 2
+		feed(t, s, next, back, h.incr("b", 1))
+		wantProved(t, s, []*history{h})
 	})
 }
 
@@ -246,8 +348,10 @@ func TestTablesOfEarlierLosses(t *testing.T) {
 				for _, u := range all {
 					runs.add(u)
 				}
-				runs.relate("b")
-				cols := slices.DeleteFunc(boardColumns(runs["b"]), func(c column) bool { return c.name == "after_run" || c.name == "end_seq" })
+				runs.relate("b", nil)
+				cols := slices.DeleteFunc(boardColumns(runs["b"]), func(c column) bool {
+					return c.name == "after_run" || c.name == "end_seq" || c.name == "eras" || c.name == "part"
+				})
 				_, board := s.d.insert("rank_board", "", cols...).exec(tx)
 				changes := func(of []*wire.LedgerUpdate) []column {
 					return slices.DeleteFunc(updateColumns(bare(of)), func(c column) bool { return c.name == "by_groups" })
@@ -268,4 +372,35 @@ func TestTablesOfEarlierLosses(t *testing.T) {
 			wantJudged(t, s, 0, "incr z 2 1 -1", "incr a 1 1 -1", "incr a 0 21 -1")
 		})
 	}
+}
+
+// An order of a life that was deleted with its order ids is repeated in the next one, where it is a change like any other: the ledger
+// has it once, there, and takes nothing for lost. Where the order ids were brought back it is a repeat, and changes nothing.
+func TestOrderOfAnEarlierLife(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		h := newHistory("b", 5)
+		first := []*wire.LedgerUpdate{h.incr("a", 1), h.incr("b", 2), h.incr("a", 4)}
+		next, _ := feed(t, s, 0, first...)
+		anew := newHistory("b", 6)
+		again := anew.again(first[:1])
+		next, done := feed(t, s, next, append(again, anew.incr("b", 8))...)
+		if want := (Result{Rows: 2, Aside: 1, Reborn: 1}); done != want {
+			t.Errorf("%+v, want %+v", done, want)
+		}
+		wantJudged(t, s, time.Hour, "incr a 1 1 -1")
+		wantProved(t, s, []*history{anew})
+		settled(t, s, anew, true)
+		for _, want := range []float64{1, 2} { // of the orders of both lives
+			u := first[int(want)-1]
+			key := OrderKey{"b", u.Member, u.OrderID}
+			if applied, aside, err := s.Ordered(t.Context(), []OrderKey{key}); err != nil || len(applied[key]) != 1 || len(aside[key]) != 0 || applied[key][0].Delta != want {
+				t.Errorf("order %s: %v, %v, %v: want it once", u.OrderID, applied, aside, err)
+			}
+		}
+		told := *first[1]
+		told.Past = true
+		feed(t, s, next, &told)
+		wantProved(t, s, []*history{anew})
+		settled(t, s, anew, true)
+	})
 }

@@ -31,7 +31,7 @@ func updateColumns(updates []*wire.Update) []column {
 		if u.By != "" {
 			by[i] = &u.By
 		}
-		veil[i] = textOf(u.Veil.Text(u.Score))
+		veil[i] = textOf(u.Hiding.Text(u.Score))
 		if data[i] = textOf(u.Data); u.Given != "" {
 			given[i] = new(u.Given[1:])
 		}
@@ -71,8 +71,7 @@ func sumOf(u *wire.Update) *int64 {
 	return &sum
 }
 
-// scoresOf returns the member's score after a change as it is shown, and the raw one; nil if the
-// member is gone. A hidden member has one, too.
+// scoresOf returns a score after a change as shown, and raw; nil if the member is gone. A hidden one has both.
 func scoresOf(u *wire.Update) (score, raw *float64) {
 	if !u.Scored() {
 		return nil, nil
@@ -103,8 +102,8 @@ func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 		u.Form, _ = rankcache.FormOf(u.Score, score.Float64)
 	}
 	if veil.Valid {
-		u.Veil, _, _ = wire.ParseHidden(veil.String)
-		u.Veil.Bare = !score.Valid
+		u.Hiding, _, _ = wire.ParseHidden(veil.String)
+		u.Hiding.Bare = !score.Valid
 	}
 	u.Sum, u.HasSum = uint64(sum.Int64), sum.Valid // #nosec G115 -- stored from 48 bits
 	return &u, nil
@@ -121,8 +120,7 @@ func updatesTo(fn func(*wire.Update) error) func(*sql.Rows) error {
 	}
 }
 
-// same reports whether two records tell of the same change. What an operation does not
-// have is not stored.
+// same reports whether two records tell of the same change. What an operation does not have is not stored.
 func same(a, b *wire.Update) bool {
 	x, y := *a, *b
 	for _, u := range []*wire.Update{&x, &y} {
@@ -137,7 +135,6 @@ func same(a, b *wire.Update) bool {
 	return x == y
 }
 
-// keyColumns name rows of rank_log.
 func keyColumns(updates []*wire.Update) []column {
 	board, run, seq := make([]string, len(updates)), make([]int64, len(updates)), make([]int64, len(updates))
 	for i, u := range updates {
@@ -177,8 +174,7 @@ type memberKey struct {
 
 func memberOf(u *wire.Update) memberKey { return memberKey{u.Board, u.Member} }
 
-// scoreColumns returns the latest state of each member after the changes, as the columns
-// of rank_score: what Redis has of it in the sorted set, its data and what hides it.
+// scoreColumns returns each member's latest state as rank_score's columns: score, data and what hides it.
 func scoreColumns(updates []*wire.Update) []column {
 	latest := make(map[memberKey]*wire.Update, len(updates))
 	var order []memberKey
@@ -201,10 +197,9 @@ func scoreColumns(updates []*wire.Update) []column {
 		if u.Seen() {
 			score[i], raw[i] = scoresOf(u)
 		}
-		data[i], veil[i] = textOf(u.Data), textOf(u.Veil.Text(u.Score))
+		data[i], veil[i] = textOf(u.Data), textOf(u.Hiding.Text(u.Score))
 	}
 	return withSome([]column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score), doubles("raw", raw)}, column{"data", "text", data}, column{"veil", "text", veil})
 }
 
-// later reports whether a is the state after b.
 func later(a, b *wire.Update) bool { return a.Run > b.Run || a.Run == b.Run && a.Seq > b.Seq }

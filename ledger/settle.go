@@ -3,36 +3,39 @@ package ledger
 import (
 	"slices"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
-// settling writes changes that may meet others. A board has one history: its latest run, the run that
+// settling writes changes that may meet others. A board has one history: its head, the run that
 // this one continues up to where it began, and so on. rank_log has that history, rank_lost the rest.
 type settling struct {
-	s    *Store
-	t    *transaction
-	runs runsOf // of the changes' boards
-	now  int64  // Unix milliseconds
-	done *Result
+	s     *Store
+	t     *transaction
+	runs  runsOf // of the changes' boards
+	named masters
+	parts map[rankcache.BoardID]int32 // of the changes' boards
+	now   int64                       // Unix milliseconds
+	done  *Result
 }
 
-// settle makes the changes part of their runs, moves what no longer stands, and returns the changes
-// that can be written.
+// settle makes the changes part of their runs, moves what no longer stands, and returns those to be written.
 func (c *settling) settle(updates []*wire.LedgerUpdate) (stand []*wire.LedgerUpdate, err error) {
 	for _, u := range updates {
-		if h := c.runs.highest(u.Board); u.Seq == 1 && h != nil && h.run < u.Run {
+		if h := c.runs.head(u.Board, c.named); u.Seq == 1 && h != nil && h.run < u.Run {
 			c.done.Reborn++
 		}
 		c.runs.add(u)
 		c.runs.forget(u)
 	}
+	c.runs.at(c.parts)
 	all := bare(updates)
 	if err := c.resolve(all); err != nil {
 		return nil, err
 	}
 	var cuts []cut
 	for _, board := range boardsOf(all) {
-		cuts = append(cuts, c.runs.relate(board)...)
+		cuts = append(cuts, c.runs.relate(board, c.named)...)
 	}
 	if err := c.repartition(cuts); err != nil {
 		return nil, err
@@ -82,7 +85,7 @@ func (c *settling) resolve(updates []*wire.Update) error {
 	var keys []*wire.Update
 	for _, board := range boardsOf(updates) {
 		for _, of := range c.runs[board] {
-			if of.after != 0 || of.begin == 1 || !of.changed && of != c.runs.highest(board) {
+			if of.after != 0 || of.begin == 1 || !of.changed && of != c.runs.head(board, c.named) {
 				continue
 			}
 			p := &place{of: of}
@@ -126,8 +129,7 @@ func (c *settling) resolve(updates []*wire.Update) error {
 	return nil
 }
 
-// choose decides which run is continued. Of several it is the latest whose checksum the first change
-// goes on with.
+// choose decides which run is continued. Of several it is the latest whose checksum the first change goes on with.
 func (c *settling) choose(p *place, updates []*wire.Update) error {
 	slices.SortFunc(p.among, func(a, b *wire.Update) int { return int(a.Run) - int(b.Run) })
 	last := p.among[len(p.among)-1]

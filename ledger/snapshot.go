@@ -9,8 +9,7 @@ import (
 	"rankcache/wire"
 )
 
-// Snapshot is what the ledger has of a board at one moment. It is valid while the function
-// that got it runs, and belongs to its goroutine.
+// Snapshot is what the ledger has of a board at a moment. It lives as the function that got it, on its goroutine.
 type Snapshot struct {
 	Board      rankcache.BoardID
 	State      rankcache.State // of the row with the highest seq; zero: the ledger has no row
@@ -27,7 +26,6 @@ type Snapshot struct {
 	t    *transaction
 }
 
-// snapshots reads boards.
 type snapshots struct{ *database }
 
 // Snapshot calls read with what the ledger has of the board at one moment.
@@ -47,12 +45,11 @@ func (v *Snapshot) describe() (err error) {
 		return err
 	}
 	v.State, v.Begin, v.First, v.Incomplete, v.Count, v.Before = p.State, p.Begin, p.First, p.Incomplete, p.WantMembers, p.Earlier
-	q := v.t.d.query("SELECT count(CASE WHEN state = ").arg(lostAside).add(" THEN 1 END), COALESCE(MAX(id), 0) FROM rank_lost WHERE board = ").arg(string(v.Board))
+	q := v.t.d.query("SELECT count(CASE WHEN ", isAside, " THEN 1 END), COALESCE(MAX(id), 0) FROM rank_lost WHERE board = ").arg(string(v.Board))
 	return q.each(v.t, func(row *sql.Rows) error { return row.Scan(&v.Pending, &v.Lost) })
 }
 
-// Earlier counts the members of lives before the board began anew that are not its members
-// now.
+// Earlier counts the members of lives before the board began anew that are not its members now.
 func (v *Snapshot) Earlier() (n int, err error) {
 	q := v.t.d.query("SELECT count(*) FROM rank_score WHERE board = ").arg(string(v.Board)).add(" AND run < ").arg(v.base).add(" AND raw IS NOT NULL")
 	err = q.each(v.t, func(row *sql.Rows) error { return row.Scan(&n) })
@@ -77,8 +74,7 @@ func (v *Snapshot) within(q *query) *query {
 	return q
 }
 
-// Missing returns how many changes behind a place that had none missing are not there; the
-// zero place: of all that are kept.
+// Missing returns how many changes behind a place without gaps are not there; the zero place: of all kept.
 func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
 	first, rows := max(v.First, place.Seq+1), uint64(0)
 	err := v.behind(v.t.d.query("SELECT count(*) FROM rank_log"), place).each(v.t, func(row *sql.Rows) error { return row.Scan(&rows) })
@@ -89,7 +85,7 @@ func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
 	return want - min(rows, want), err
 }
 
-// Members calls fn for each member, joined with its data ([rankcache.JoinData]), in the order of its bytes. After [Snapshot.EndAtGap] it does so in any order.
+// Members calls fn for each member, joined with its data, by their bytes; after [Snapshot.EndAtGap] in any order.
 func (v *Snapshot) Members(fn func(rankcache.Entry) error) error {
 	if v.end > 0 {
 		return v.before(true, fn)
@@ -106,9 +102,8 @@ func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
 	return v.t.entries(q, fn)
 }
 
-// Score returns the score of a member of a board that is trimmed: that of its last change
-// where it was driven out. known is false where that change is not kept; has tells whether the
-// member has a score.
+// Score returns the score of a member of a board that is trimmed: that of its last change where it was driven out.
+// known is false where that change is not kept; has tells whether the member has a score.
 func (v *Snapshot) Score(member string) (row Row, has, known bool, err error) {
 	var score, raw sql.NullFloat64
 	var data sql.NullString
@@ -118,7 +113,7 @@ func (v *Snapshot) Score(member string) (row Row, has, known bool, err error) {
 	return Row{member, score.Float64, raw.Float64, data.String}, has, raw.Valid || !has, err
 }
 
-// beforeTrim selects what a member s of rank_score had in its last change l before it was trimmed; nothing of a hidden one.
+// beforeTrim selects what a member s had in its last change l before its trim; nothing of a hidden one.
 func beforeTrim(column string) string {
 	return "(SELECT CASE WHEN l.veil LIKE '% %' THEN NULL ELSE " + column + " END FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1)"
 }
@@ -127,15 +122,13 @@ func (v *Snapshot) of(selected string) *query {
 	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)
 }
 
-// Changes calls fn for each change behind a place whose time is at or after one in Unix
-// milliseconds, in the sequence in which Redis applied them.
+// Changes calls fn for each change behind a place, from a Unix millisecond on, in Redis's sequence.
 func (v *Snapshot) Changes(place rankcache.State, since int64, fn func(*wire.Update) error) error {
 	q := v.behind(v.t.d.query("SELECT ", logColumns, " FROM rank_log"), place).add(" AND at >= ").arg(since).add(" ORDER BY run, seq")
 	return q.each(v.t, updatesTo(fn))
 }
 
-// AllChanges calls fn for each change of the board and its earlier lives whose time is at or after one in Unix
-// milliseconds.
+// AllChanges calls fn for each change of the board and its earlier lives from a Unix millisecond on.
 func (v *Snapshot) AllChanges(since int64, fn func(*wire.Update) error) error {
 	q := v.t.d.query("SELECT ", logColumns, " FROM rank_log WHERE board = ").arg(string(v.Board)).add(" AND at >= ").arg(since)
 	if v.end > 0 {
@@ -144,7 +137,7 @@ func (v *Snapshot) AllChanges(since int64, fn func(*wire.Update) error) error {
 	return q.add(" ORDER BY run, seq").each(v.t, updatesTo(fn))
 }
 
-// entries runs a query of members, raw scores and data, with which members are joined; those without a score are left out.
+// entries runs a query of members, raw scores and data, joined; those without a score are left out.
 func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
 	return q.each(t, func(row *sql.Rows) error {
 		var member string

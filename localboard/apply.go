@@ -1,7 +1,6 @@
 package localboard
 
 import (
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"time"
@@ -12,20 +11,18 @@ import (
 
 // writerState has the fields that the writers of a board change, with the board's lock held.
 type writerState struct {
-	members  members
-	index    *index // nil until the first publication since New or Reset
-	seqs     seqSet
-	orderIDs orderIDs
-	changes  []change // since the last publication
-	live     int      // members on the board, changes counted
-	// freshStorage is set while readers do not use members yet: since New, Reset or
-	// a compaction, until the next publication.
-	freshStorage bool
-	// tombstones is how many removed members the last compaction had to keep, and
-	// liveAtCompaction how many members were on the board.
+	members      members
+	index        *index // nil until the first publication since New or Reset
+	sorting      bool   // that publication is being made
+	numbered     bool   // members are to keep their handles, because they are being loaded or sorted
+	seqs         seqSet
+	orderIDs     orderIDs
+	changes      []change // since the last publication
+	live         int      // members on the board, changes counted
+	freshStorage bool     // set from New, Reset or a compaction until the next publication: no reader uses members yet
+	// tombstones and liveAtCompaction are the removed and the live members that the last compaction kept.
 	tombstones, liveAtCompaction int
-	// forgottenSeq is the seq up to which a member without a record may have been
-	// removed: the highest seq of a dropped tombstone or of a loaded snapshot.
+	// forgottenSeq is the seq up to which a member without a record may have been removed.
 	forgottenSeq uint64
 	life         rankcache.Life
 	proof
@@ -58,8 +55,7 @@ func (s *writerState) state() rankcache.State {
 	return state
 }
 
-// outcome is the result of one update.
-type outcome uint8
+type outcome uint8 // the result of one update
 
 const (
 	applied outcome = iota
@@ -88,8 +84,7 @@ func (s *writerState) applyAll(us []wire.Update) rankcache.ApplyResult {
 	return rankcache.ApplyResult{Applied: n[applied], Duplicate: n[duplicate], Stale: n[stale], Refuted: n[refuted] > 0}
 }
 
-// apply follows the apply rule: with a seq, a member takes the state of its
-// highest; without one, each order id counts once. tag is the member's.
+// apply follows the apply rule: with a seq, the highest of a member counts; without one, each order id once.
 func (s *writerState) apply(u *wire.Update, tag uint32) outcome {
 	if s.strict {
 		return s.applyStrict(u, tag)
@@ -111,8 +106,7 @@ func (s *writerState) apply(u *wire.Update, tag uint32) outcome {
 	return s.applyTo(m, u)
 }
 
-// applyStrict applies u if it is the next update and gives the sum that it carries.
-// An earlier one must be that of the ring.
+// applyStrict applies u if it is the next update and gives its sum. An earlier one must be that of the ring.
 func (s *writerState) applyStrict(u *wire.Update, tag uint32) outcome {
 	if u.Seq != 0 && u.Seq <= s.seqs.contiguous {
 		if sum, known := s.ring.at(u.Seq); known && (!u.HasSum || u.Sum != sum) {
@@ -155,8 +149,7 @@ func (s *writerState) applyTo(m member, u *wire.Update) outcome {
 	return applied
 }
 
-// scoreAfter returns a member's score after u; absent if u removes it. An update
-// with a seq carries the resulting score.
+// scoreAfter returns a member's score after u; absent if u removes it. With a seq u has the resulting score.
 func scoreAfter(before float64, u *wire.Update) float64 {
 	switch {
 	case u.Op.Removes():
@@ -178,8 +171,7 @@ func (s *writerState) findOrAdd(id string) member {
 	return s.addMember(id)
 }
 
-// addMember makes a record for a member that has none; nil if it doesn't fit. The
-// member counts as removed at forgottenSeq, since it may have been.
+// addMember makes a record for a new member; nil if it doesn't fit. It may have been removed at forgottenSeq.
 func (s *writerState) addMember(id string) member {
 	if !s.members.fits(id) {
 		return member{}
@@ -205,77 +197,16 @@ func (s *writerState) set(m member, before, score float64, after string) {
 	s.storeData(m.id(), data)
 }
 
-// storeScore changes a member's score. Once there is an index, readers may use the
-// table, and the score waits in the list of changes for Publish.
+// storeScore changes a score, at once or, where readers may use the table, at the next Publish.
 func (s *writerState) storeScore(m member, before, score float64) {
 	s.live += present(score) - present(before)
 	switch n := m.changeNo.Load(); {
-	case s.index == nil:
-		m.publish(score)
 	case n > 0:
 		s.changes[n-1].next = score
+	case s.index == nil && !s.sorting:
+		m.publish(score)
 	default:
 		s.changes = append(s.changes, change{m.handle, m.tag, s.members.idKey(m.id()), before, score})
 		m.changeNo.Store(uint32(len(s.changes)))
 	}
-}
-
-func (s *writerState) checkEntry(e *rankcache.Entry) error {
-	if member, _ := rankcache.SplitData(e.Member); !s.members.fits(member) {
-		return fmt.Errorf("member %.40q has %d bytes, want at most %d", e.Member, len(e.Member), maxMember)
-	}
-	if isAbsent(e.Score) {
-		return fmt.Errorf("member %.40q: score is not a number", e.Member)
-	}
-	return nil
-}
-
-// load sets the members of a snapshot of seq and removes all others.
-func (s *writerState) load(seq uint64, pieces [][]rankcache.Entry) {
-	var listed [][]uint32
-	for _, es := range pieces {
-		listed = append(listed, s.loadPiece(seq, es))
-	}
-	keep := newBitset(s.members.endHandle)
-	for _, handles := range listed {
-		for _, h := range handles {
-			keep.put(h)
-		}
-	}
-	for h, r := range s.members.all {
-		if !keep.has(h) {
-			s.setAsOf(seq, s.members.of(h, r), absent, "")
-		}
-	}
-	s.seqs.acceptTo(seq)
-	s.forgottenSeq = max(s.forgottenSeq, seq)
-	maybeCompact(s)
-}
-
-// loadPiece sets members and returns their handles.
-func (s *writerState) loadPiece(seq uint64, es []rankcache.Entry) []uint32 {
-	listed := make([]uint32, 0, len(es))
-	for i := range es {
-		id, data := rankcache.SplitData(es[i].Member)
-		if m := s.findOrAdd(id); m.record != nil {
-			listed = append(listed, m.handle)
-			s.setAsOf(seq, m, es[i].Score+0, data)
-		}
-	}
-	return listed
-}
-
-// setAsOf gives a member the state that it had at seq, unless it has a later one,
-// and reports whether that changed it.
-func (s *writerState) setAsOf(seq uint64, m member, score float64, data string) (changed bool) {
-	if m.seq > seq {
-		return false
-	}
-	m.seq = seq
-	before := s.score(m)
-	if (before == score || isAbsent(before) && isAbsent(score)) && (s.data == nil && data == "" || s.data.Of(m.id()) == data) {
-		return false
-	}
-	s.set(m, before, score, data)
-	return true
 }

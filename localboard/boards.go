@@ -4,22 +4,17 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
 )
 
-// Boards is the set of boards of a process. Readers find a board only while it is
-// open, not while it is being filled. Any goroutine may call its methods.
+// Boards is the boards of a process, each found only while it is open. Any goroutine may call its methods.
 type Boards struct {
-	// open is the readers' map. It never changes, it is replaced.
-	open atomic.Pointer[map[rankcache.BoardID]*Board]
+	open sync.Map // the readers': *Board by id
 
-	// mu guards all, and serialises replacing open. A board's own lock may be taken
-	// with it held, never the other way round.
-	mu  sync.Mutex
+	mu  sync.Mutex // guards all, and is held while open is changed. A board's lock may be taken under it, never above.
 	all map[rankcache.BoardID]*Board
 
 	changed func(rankcache.BoardID) // nil: not wanted
@@ -28,23 +23,19 @@ type Boards struct {
 // Option is an option of NewBoards.
 type Option func(*Boards)
 
-// WithChanged makes each board call fn when readers may see another state of it: after a
-// publication, and when it was opened, closed or emptied. fn must return at
-// once, and call no method of the boards.
+// WithChanged makes each board call fn when readers may see another state. fn returns at once and calls no board.
 func WithChanged(fn func(rankcache.BoardID)) Option { return func(s *Boards) { s.changed = fn } }
 
 // NewBoards returns an empty set.
 func NewBoards(options ...Option) *Boards {
 	s := &Boards{all: make(map[rankcache.BoardID]*Board)}
-	s.open.Store(&map[rankcache.BoardID]*Board{})
 	for _, o := range options {
 		o(s)
 	}
 	return s
 }
 
-// Create returns the board with that id; if there is none, it makes one that is not
-// open.
+// Create returns the board with that id; if there is none, it makes one that is not open.
 func (s *Boards) Create(id rankcache.BoardID) *Board {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +50,7 @@ func (s *Boards) Create(id rankcache.BoardID) *Board {
 	return b
 }
 
-// Open publishes the board and makes it readable. It does nothing if the board does
-// not exist.
+// Open publishes the board and makes it readable. It does nothing if the board does not exist.
 func (s *Boards) Open(id rankcache.BoardID) {
 	b := s.get(id)
 	if b == nil {
@@ -74,8 +64,7 @@ func (s *Boards) Open(id rankcache.BoardID) {
 	}
 }
 
-// Close makes the board unreadable; it can still be filled. Readers that have got it
-// before finish with its last view.
+// Close makes the board unreadable; it can still be filled. Readers that have got it before finish with its last view.
 func (s *Boards) Close(id rankcache.BoardID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +81,11 @@ func (s *Boards) Drop(id rankcache.BoardID) {
 
 // Get returns the board if it is open. It takes no lock and allocates nothing.
 func (s *Boards) Get(id rankcache.BoardID) (*Board, bool) {
-	b, ok := (*s.open.Load())[id]
-	return b, ok
+	b, ok := s.open.Load(id)
+	if !ok {
+		return nil, false
+	}
+	return b.(*Board), true
 }
 
 // All returns every board, open or not, sorted by id.
@@ -113,15 +105,13 @@ func (s *Boards) get(id rankcache.BoardID) *Board {
 	return s.all[id]
 }
 
-// setOpen replaces open by a map with b as id, or without id if b is nil.
+// setOpen has readers find b as id, or nothing if b is nil.
 func (s *Boards) setOpen(id rankcache.BoardID, b *Board) {
-	next := maps.Clone(*s.open.Load())
 	if b == nil {
-		delete(next, id)
+		s.open.Delete(id)
 	} else {
-		next[id] = b
+		s.open.Store(id, b)
 	}
-	s.open.Store(&next)
 	if s.changed != nil {
 		s.changed(id)
 	}
@@ -130,15 +120,13 @@ func (s *Boards) setOpen(id rankcache.BoardID, b *Board) {
 var bytesDesc = prometheus.NewDesc("rankcache_board_bytes",
 	"Memory of a local board, open or being filled, estimated from its structure. Of combined boards: the sum.", []string{"board"}, nil)
 
-// collector collects metrics of the boards that exist at that moment, so that those
-// of a dropped board disappear.
+// collector collects metrics of the boards that exist at that moment, so that those of a dropped board disappear.
 type collector struct {
 	boards *Boards
 	label  func(rankcache.BoardID) string
 }
 
-// Collector returns the metrics of the boards. label returns the value of a board's label
-// "board"; those of boards with the same one are combined.
+// Collector returns the boards' metrics. Boards to which label gives the same value are combined.
 func Collector(boards *Boards, label func(rankcache.BoardID) string) prometheus.Collector {
 	return collector{boards, label}
 }

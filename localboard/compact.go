@@ -1,19 +1,16 @@
 package localboard
 
-// The storage is compacted when removed members outnumber half of those on the
-// board, or when the board has grown to four times its size since the common
-// prefix of the ids was chosen. Both only above a floor, below which memory is not
-// worth the work.
+// Storage is compacted when half as many members are removed as live, or at four times the prefix's board size.
 const (
 	compactFloor = 1024
 	prefixGrowth = 4
 )
 
-// maybeCompact compacts the storage when enough of it is not needed any more, or
-// when the board has grown so much that ids may have another common prefix.
+// maybeCompact compacts when much storage is not needed any more, or ids may have another common prefix.
 func maybeCompact(s *writerState) {
 	removed := s.members.count - s.live - len(s.changes) // at least: changes may be removals, too
 	switch {
+	case s.numbered:
 	case removed-s.tombstones > s.live/2+compactFloor:
 		compact(s)
 	case s.index != nil && s.live > prefixGrowth*s.liveAtCompaction+compactFloor:
@@ -24,9 +21,8 @@ func maybeCompact(s *writerState) {
 	}
 }
 
-// compaction copies the members that are still needed into new storage, where they
-// get new handles. The old storage is not written any more, so that readers finish
-// in it undisturbed; the next Publish switches to the new.
+// compaction copies the members that are still needed into new storage, where they get new handles. The old storage is
+// not written any more, so that readers finish in it undisturbed; the next Publish switches to the new.
 type compaction struct {
 	*writerState
 	from    members  // the old storage
@@ -59,8 +55,7 @@ func (c *compaction) copyMembers() {
 	}
 }
 
-// droppable reports whether r is a tombstone that is not needed: every update that
-// may still arrive has a higher seq than the removal.
+// droppable reports whether r is a tombstone whose member's later updates all have a higher seq.
 func (c *compaction) droppable(m member) bool {
 	return isAbsent(m.published()) && m.changeNo.Load() == 0 && m.seq <= c.seqs.contiguous
 }

@@ -5,17 +5,14 @@ import (
 	"math/bits"
 )
 
-// seqsPerPage is how many seqs one page of the bitmap covers: 512 bytes.
-const seqsPerPage = 4096
+const seqsPerPage = 4096 // how many seqs one page of the bitmap covers: 512 bytes
 
-// seqSet is the set of a board's seqs that were seen: all up to contiguous, and
-// those in the bitmap pages ahead of it. Seqs that arrive in order cost nothing; a
-// seq far ahead costs one page, however far.
+// seqSet is the set of a board's seqs that were seen: all up to contiguous, and those in the bitmap pages ahead of it.
+// Seqs that arrive in order cost nothing; a seq far ahead costs one page, however far.
 type seqSet struct {
 	contiguous, highest uint64
 	pages               map[uint64]*bitmap // by seq / seqsPerPage
-	// lastPage is the page used last: the seqs of a partition rise, so that the
-	// next one is nearly always in it.
+	// lastPage is the page used last: the seqs of a partition rise, so that the next one is nearly always in it.
 	lastPage   *bitmap
 	lastPageNo uint64
 }
@@ -112,8 +109,7 @@ func (b *bitmap) set(i uint64) bool {
 	return true
 }
 
-// run returns how many bits are set from i to the first that is not, or to the end
-// of the page.
+// run returns how many bits are set from i to the first that is not, or to the end of the page.
 func (b *bitmap) run(i uint64) uint64 {
 	if b.words == nil {
 		return seqsPerPage - i
@@ -137,10 +133,8 @@ func (s *seqSet) bytes() int {
 	return n
 }
 
-// orderIDs is the set of order ids applied to a board whose producer sets no seq,
-// as 128-bit hashes: with a billion of them, the odds of a collision are under 1 in
-// 10^20. The seeds are this process's own, so that colliding order ids cannot be
-// constructed. It grows with the number of orders.
+// orderIDs is the order ids applied to a board without seqs, as 128-bit hashes with the process's own seeds: of a
+// billion two collide with odds under 1 in 10^20. It grows with the orders.
 type orderIDs struct {
 	seeds  [2]maphash.Seed
 	hashes map[[2]uint64]struct{}

@@ -10,13 +10,10 @@ const (
 	// shortTop is how many rows a top has while nobody asks for more. The first read after each
 	// publication copies the top, 24 bytes a row from as many records; most pages show 50.
 	shortTop = 64
-	// longFor is how many publications after the first have [rankcache.MaxTop] rows, and how many
-	// have what somebody has asked for beyond a shorter top.
-	longFor = 64
+	longFor  = 64 // how many publications keep [rankcache.MaxTop] rows, at first and after a read beyond a shorter top
 )
 
-// depth decides how many rows the tops of a board have. The rows beyond are read from the
-// ranking.
+// depth decides how many rows the tops of a board have. The rows beyond are read from the ranking.
 type depth struct {
 	asked atomic.Int32 // where the longest page ended that a longer top would have had; any goroutine sets it
 	rows  int          // of the next tops; the writer's

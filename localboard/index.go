@@ -6,10 +6,8 @@ import (
 	"unsafe"
 )
 
-// index is the writer's sorted set of rows, best first: a counted B+ tree of three
-// levels, whose root is a slice of inner nodes. Nodes are copied on write: what was
-// frozen into a ranking never changes; the leaf that a change touches is replaced
-// by a copy, and so is its inner node.
+// index is the writer's sorted set of rows, best first: a counted B+ tree of three levels, whose root is a slice. What
+// was frozen into a ranking never changes: a changed leaf and its inner node are copied.
 type index struct {
 	root
 	counts  []uint32 // rows of each inner node
@@ -23,8 +21,7 @@ type root struct {
 	keys     []sortKey // of the first row of each child
 }
 
-// childFor returns the number of the child that r is in, or belongs in: the last
-// one whose first row is not after r, or the first child. There is at least one.
+// childFor returns the child that r belongs in: the last whose first row is not after r, or the first.
 func (t *root) childFor(m *members, r row) int {
 	i := countBefore(t.keys[1:], r.sortKey)
 	if rest := len(t.keys) - 1 - i; rest > 0 && t.keys[i+1] == r.sortKey { // r itself, or the id decides
@@ -41,7 +38,6 @@ func (t *root) startsAfter(m *members, i int, r row) bool {
 	return m.before(r, t.children[i].firstRow())
 }
 
-// all yields every row, best first.
 func (t *root) all(yield func(row) bool) {
 	for l := range t.leaves {
 		for i := range l.n {
@@ -52,7 +48,6 @@ func (t *root) all(yield func(row) bool) {
 	}
 }
 
-// leaves yields every leaf, best first.
 func (t *root) leaves(yield func(*leaf) bool) {
 	for _, child := range t.children {
 		for _, l := range child.leaves[:child.n] {
@@ -63,7 +58,6 @@ func (t *root) leaves(yield func(*leaf) bool) {
 	}
 }
 
-// bytes is the memory of the nodes.
 func (t *root) bytes() int {
 	n := len(t.children) * int(unsafe.Sizeof(innerNode{}))
 	for range t.leaves {
@@ -72,7 +66,6 @@ func (t *root) bytes() int {
 	return n
 }
 
-// insert adds r, which is not in the index.
 func (x *index) insert(m *members, r row) {
 	if len(x.children) == 0 {
 		x.children, x.keys, x.counts = []*innerNode{{version: x.version}}, []sortKey{{}}, []uint32{0}
@@ -88,7 +81,6 @@ func (x *index) insert(m *members, r row) {
 	x.childChanged(i)
 }
 
-// remove removes r, which is in the index.
 func (x *index) remove(m *members, r row) {
 	i := x.childFor(m, r)
 	child := x.writable(i)
@@ -102,8 +94,7 @@ func (x *index) remove(m *members, r row) {
 	x.mergeChild(i)
 }
 
-// update changes the score of a member's row, which is in the index. Most rows stay
-// in their leaf, which costs at most one copy of it.
+// update changes the score of a member's row. Most stay in their leaf, which costs one copy of it at most.
 func (x *index) update(m *members, from, to row) {
 	i := x.childFor(m, from)
 	stays := (i == 0 || !x.startsAfter(m, i, to)) && (i+1 == len(x.keys) || x.startsAfter(m, i+1, to))
@@ -125,7 +116,6 @@ func (x *index) writable(i int) *innerNode {
 	return x.children[i]
 }
 
-// childChanged updates count and key of child i.
 func (x *index) childChanged(i int) {
 	child := x.children[i]
 	x.counts[i], x.keys[i] = uint32(child.rows()), child.firstKey()
@@ -167,8 +157,7 @@ func (x *index) removeChild(i int) {
 	x.counts = slices.Delete(x.counts, i, i+1)
 }
 
-// freeze returns the index as it is as a ranking for readers, and begins the next
-// version.
+// freeze returns the index as it is as a ranking for readers, and begins the next version.
 func (x *index) freeze() ranking {
 	x.version++
 	return ranking{
@@ -178,7 +167,6 @@ func (x *index) freeze() ranking {
 	}
 }
 
-// starts returns the number of rows before each child.
 func starts(counts []uint32) []uint32 {
 	starts, n := make([]uint32, len(counts)), uint32(0)
 	for i, c := range counts {
@@ -192,7 +180,6 @@ func (x *index) bytes() int {
 	return x.root.bytes() + cap(x.children)*8 + cap(x.keys)*int(unsafe.Sizeof(sortKey{})) + cap(x.counts)*4
 }
 
-// withHandles returns the same index with other handles.
 func (x *index) withHandles(m *members, handles []uint32) *index {
 	b := newBuilder(x.version, rebuildFill)
 	for r := range x.all {
@@ -202,8 +189,7 @@ func (x *index) withHandles(m *members, handles []uint32) *index {
 	return b.close()
 }
 
-// merged returns the index without the rows of gone and with those of added, which
-// it sorts. For many rows it costs less than one update each.
+// merged returns the index without gone and with added, which it sorts. For many rows it is cheaper than updates.
 func (x *index) merged(m *members, gone bitset, added []row) *index {
 	m.sort(added)
 	b := newBuilder(x.version, rebuildFill)

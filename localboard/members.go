@@ -8,8 +8,7 @@ import (
 	"rankcache/wire"
 )
 
-// absent is the score of a member that is not on the board. No score is NaN.
-var absent = math.NaN()
+var absent = math.NaN() // the score of a member that is not on the board. No score is NaN.
 
 func isAbsent(score float64) bool { return score != score }
 
@@ -21,9 +20,8 @@ func present(score float64) int {
 	return 1
 }
 
-// members is every member that has a record, on the board or removed. The writer
-// works on one members; a copy of the struct is a reader's: it has the members that
-// existed when it was made, and shares their scores with the writer.
+// members is every member that has a record, on the board or removed. The writer works on one members; a copy of the
+// struct is a reader's: it has the members that existed when it was made, and shares their scores with the writer.
 type members struct {
 	records
 	table     *table
@@ -31,8 +29,7 @@ type members struct {
 	count     int
 	growth    int // the table grows by this part of its size
 	seed      maphash.Seed
-	// prefix is the common prefix of most ids; idKey leaves it out.
-	prefix string
+	prefix    string // the common prefix of most ids; idKey leaves it out
 }
 
 // newMembers returns an empty members with a table for n of them.
@@ -43,16 +40,14 @@ func newMembers(seed maphash.Seed, n int) members {
 // tag returns the upper half of the id's hash.
 func (m *members) tag(id string) uint32 { return uint32(maphash.String(m.seed, id) >> 32) }
 
-// member is what the writer knows of a member: where its record and its score are. It is
-// valid until the next member is added.
+// member is what the writer knows of one: where record and score are. It is valid until the next is added.
 type member struct {
 	*record
 	*slot
 	handle, tag uint32
 }
 
-// find returns the member, whose record is nil if it has none. A copy finds
-// only its own members, though it shares the table.
+// find returns the member, whose record is nil if unknown. A copy finds its own only, though the table is shared.
 func (m *members) find(id string) member { return m.findByTag(m.tag(id), id) }
 
 func (m *members) findByTag(tag uint32, id string) member {
@@ -63,15 +58,12 @@ func (m *members) findByTag(tag uint32, id string) member {
 	return member{m.at(h), s, h, tag}
 }
 
-// of returns the member of a record.
 func (m *members) of(handle uint32, r *record) member {
 	tag := m.tag(r.id())
 	return member{r, m.table.find(tag, handle), handle, tag}
 }
 
-// findSlot returns the member's handle and slot, nil if it has none. Without verify
-// it compares tags alone and does not wait for the record: two ids hardly ever have
-// the same tag, but may.
+// findSlot returns a member's handle and slot, nil: none. Without verify it compares tags alone, which hardly ever err.
 func (m *members) findSlot(tag uint32, id string, verify bool) (uint32, *slot) {
 	t := m.table
 	for i := t.home(tag); ; i = t.next(i) {
@@ -87,13 +79,10 @@ func (m *members) findSlot(tag uint32, id string, verify bool) (uint32, *slot) {
 	}
 }
 
-// prefetchBatch is how many updates' members are read from memory at once.
-const prefetchBatch = 16
+const prefetchBatch = 16 // how many updates' members are read from memory at once
 
-// prefetch returns the tags of the updates' members, of at most prefetchBatch, and
-// reads what applying them needs of table and records. The loads do not depend on
-// each other, so their cache misses overlap; one update after the other would wait
-// for memory twice each.
+// prefetch returns the tags of up to prefetchBatch updates' members, and reads what applying them needs, so that the
+// cache misses overlap: one after the other each would wait for memory twice.
 func (m *members) prefetch(us []wire.Update) (tags [prefetchBatch]uint32) {
 	for i := range us {
 		tags[i] = m.tag(us[i].Member)
@@ -109,8 +98,7 @@ func (m *members) prefetch(us []wire.Update) (tags [prefetchBatch]uint32) {
 	return tags
 }
 
-// add makes a record without a score for id, which has none yet and fits. The
-// record is complete before the table refers to it. Writer only.
+// add makes a record without a score for a new id, complete before the table refers to it. Writer only.
 func (m *members) add(id string) member {
 	h, r := m.records.add(id)
 	m.endHandle = m.end()
@@ -125,8 +113,7 @@ func (m *members) add(id string) member {
 // grow switches to a larger table. Readers of the old one finish in it.
 func (m *members) grow() { m.table = m.table.resized(m.table.size + m.table.size/m.growth) }
 
-// fit switches to a table for the members that there are, if that is smaller, and lets
-// tables grow by less from now on. No reader may use the present one.
+// fit switches to a table for the present members if that is smaller. No reader may use the present one.
 func (m *members) fit() {
 	if size := slotsFor(m.count); size < m.table.size {
 		m.table = m.table.resized(size)
@@ -134,6 +121,4 @@ func (m *members) fit() {
 	m.growth = openGrowth
 }
 
-func (m *members) bytes() int {
-	return m.records.bytes() + int(unsafe.Sizeof(slot{}))*m.table.size
-}
+func (m *members) bytes() int { return m.records.bytes() + int(unsafe.Sizeof(slot{}))*m.table.size }

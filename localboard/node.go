@@ -5,9 +5,7 @@ import (
 	"sort"
 )
 
-// How many children an inner node and rows a leaf has at most, when the index is built
-// for the first time, when it is rebuilt, and when two nodes are joined. The difference is
-// room for insertions.
+// Most children and rows of nodes: at the first build, at later ones, and after a join. The rest is for insertions.
 const (
 	maxChildren = nodeKeys
 	maxLeafRows = nodeKeys
@@ -16,9 +14,7 @@ const (
 	joinFill    = nodeKeys - 5
 )
 
-// innerNode is a run of leaves, best first, with what a search needs before it
-// reaches a leaf: leaves that need not be touched are not read, since they are
-// hardly ever in the cache. No leaf in it is empty.
+// innerNode is a run of leaves, none empty, with what a search needs before a leaf: few leaves are in the cache.
 type innerNode struct {
 	keys    [nodeKeys]sortKey       // of the first row of each leaf; zero from n on, as a leaf's are
 	starts  [maxChildren + 1]uint32 // rows of the node before each leaf; at n, all
@@ -33,11 +29,9 @@ func (in *innerNode) firstRow() row { return in.leaves[0].row(0) }
 
 func (in *innerNode) rows() int { return int(in.starts[in.n]) }
 
-// leafRows returns how many rows leaf i has.
 func (in *innerNode) leafRows(i int) int { return int(in.starts[i+1] - in.starts[i]) }
 
-// childFor returns the number of the leaf that r is in, or belongs in: the last one
-// whose first row is not after r, or the first leaf.
+// childFor returns the leaf that r belongs in: the last whose first row is not after r, or the first.
 func (in *innerNode) childFor(m *members, r row) int {
 	i := max(countInNode(&in.keys, r.sortKey), 1) - 1
 	if rest := in.n - 1 - i; rest > 0 && in.keys[i+1] == r.sortKey { // r itself, or the id decides
@@ -71,7 +65,6 @@ func (in *innerNode) insert(m *members, r row) {
 	in.addRows(i, 1)
 }
 
-// remove removes r, which is in the node. The node may then be empty.
 func (in *innerNode) remove(m *members, r row) {
 	i := in.childFor(m, r)
 	l := in.writable(i)
@@ -85,8 +78,7 @@ func (in *innerNode) remove(m *members, r row) {
 	in.mergeLeaf(i)
 }
 
-// update changes the score of a row that stays in its leaf. It returns false and
-// changes nothing if the row has to leave it.
+// update changes the score of a row that stays in its leaf; false, and nothing changed, if it has to leave.
 func (in *innerNode) update(m *members, from, to row) bool {
 	i := in.childFor(m, from)
 	if i > 0 && in.startsAfter(m, i, to) || i+1 < in.n && !in.startsAfter(m, i+1, to) {
@@ -108,7 +100,6 @@ func (in *innerNode) writable(i int) *leaf {
 	return in.leaves[i]
 }
 
-// addRows adds rows to the count of leaf i.
 func (in *innerNode) addRows(i, rows int) { in.shiftStarts(i+1, rows) }
 
 func (in *innerNode) shiftStarts(i, rows int) {
@@ -150,7 +141,6 @@ func (in *innerNode) insertLeaf(i int, l *leaf) {
 	in.addRows(i, l.n)
 }
 
-// removeLeaves removes leaves [from, to).
 func (in *innerNode) removeLeaves(from, to int) {
 	rows, n := int(in.starts[to]-in.starts[from]), in.n-(to-from)
 	copy(in.keys[from:], in.keys[to:in.n])
@@ -181,15 +171,12 @@ func (in *innerNode) locate(i int) (leaf, row int) {
 	return leaf, i - int(in.starts[leaf])
 }
 
-// leaf is a run of rows, best first. Keys and handles are apart, so that a search
-// reads keys only.
+// leaf is a run of rows, best first. Keys and handles are apart, so that a search reads keys only.
 type leaf struct {
 	keys    [nodeKeys]sortKey // zero from n on; first, so that they begin with a cache line
 	handles [maxLeafRows]uint32
 	n       int
-	// version is the publication that the node was made for. The writer changes
-	// nodes of the next publication; older ones belong to readers.
-	version uint64
+	version uint64 // the publication that the node was made for; those of older ones belong to readers
 }
 
 func (l *leaf) row(i int) row { return row{l.keys[i], l.handles[i]} }
@@ -207,8 +194,7 @@ func (l *leaf) lowerBound(m *members, r row) int {
 	return i
 }
 
-// indexOf is lowerBound for a row that is in the leaf. It reads keys only, and
-// hardly ever more of them than the search has read.
+// indexOf is lowerBound for a row of the leaf. It reads keys only, hardly more than the search has read.
 func (l *leaf) indexOf(m *members, r row) int {
 	i := countInNode(&l.keys, r.sortKey)
 	if i+1 < maxLeafRows && l.keys[i+1] == r.sortKey {
@@ -239,14 +225,12 @@ func (l *leaf) remove(i int) {
 	l.truncate(l.n - 1)
 }
 
-// truncate removes the rows from n on.
 func (l *leaf) truncate(n int) {
 	clear(l.keys[n:l.n])
 	l.n = n
 }
 
-// move removes row i and inserts r where to rows are before it, the removed one
-// counted.
+// move removes row i and inserts r where to rows are before it, the removed one counted.
 func (l *leaf) move(i, to int, r row) {
 	if to > i {
 		to--
@@ -257,7 +241,6 @@ func (l *leaf) move(i, to int, r row) {
 	l.set(to, r)
 }
 
-// appendFrom appends rows [from, to) of other.
 func (l *leaf) appendFrom(other *leaf, from, to int) {
 	copy(l.keys[l.n:], other.keys[from:to])
 	copy(l.handles[l.n:], other.handles[from:to])

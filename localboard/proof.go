@@ -9,29 +9,22 @@ import (
 	"rankcache/wire"
 )
 
-// proof is how a board is known to equal Redis: its checksum, kept with each change
-// once it was made, and the sums after the latest updates.
+// proof is how a board is known to equal Redis: its checksum, and the sums after the latest updates.
 type proof struct {
-	run uint64 // of the updates that the board has
-	sum uint64
-	// summedTo is the handle up to which members are in sum; allHandles once it has
-	// all of them.
-	summedTo uint32
-	// strict is set while each update has to be the next one and to give the sum that
-	// it carries.
-	strict bool
-	ring   sumRing
-	// data is what members have beside their scores, unpublished changes included.
-	data *rankcache.Data
+	run      uint64 // of the updates that the board has
+	sum      uint64
+	summedTo uint32 // the handle up to which members are in sum; allHandles once it has all of them
+	strict   bool   // set while each update has to be the next one and to give the sum that it carries
+	ring     sumRing
+	data     *rankcache.Data // what members have beside their scores, unpublished changes included
 }
 
 const (
 	allHandles = math.MaxUint32
-	// sumPiece is how many members are added up with the lock held: 0.2 ms.
-	sumPiece = 1024
+	sumPiece   = 1024 // how many members are added up with the lock held: 0.2 ms
 )
 
-// share returns a member's share of the sum, 0 if it is not on the board. id has its data, as [rankcache.JoinData] joins it.
+// share returns a member's share of the sum, 0 if absent. id has its data, as [rankcache.JoinData] joins it.
 func share(id string, score float64) uint64 {
 	if isAbsent(score) {
 		return 0
@@ -39,7 +32,6 @@ func share(id string, score float64) uint64 {
 	return wire.Hash(id, score)
 }
 
-// sumAfter returns the sum after a member's score changes, and its data.
 func (p *proof) sumAfter(m member, before, score float64, data dataChange) uint64 {
 	if m.handle >= p.summedTo {
 		return p.sum
@@ -70,22 +62,14 @@ func (p *proof) sumMore(m *members, scoreOf func(member) float64, n int) (done b
 	if p.summedTo == allHandles {
 		return true
 	}
-	next := uint32(allHandles)
-	m.from(p.summedTo, func(h uint32, r *record) bool {
-		if n--; n < 0 {
-			next = h
-			return false
-		}
+	p.summedTo = m.some(p.summedTo, n, func(h uint32, r *record) {
 		id := r.id()
 		p.sum = (p.sum + share(rankcache.JoinData(id, p.data.Of(id)), scoreOf(m.of(h, r)))) & wire.SumMask
-		return true
 	})
-	p.summedTo = next
-	return next == allHandles
+	return p.summedTo == allHandles
 }
 
-// renumbered follows a compaction, which gives members new handles: a sum that was
-// not complete begins again.
+// renumbered follows a compaction, which gives members new handles: a sum that was not complete begins again.
 func (p *proof) renumbered() {
 	if p.summedTo != allHandles {
 		p.summedTo, p.sum = 0, 0
@@ -93,11 +77,9 @@ func (p *proof) renumbered() {
 }
 
 const (
-	// ringSpan is for how long a ring remembers sums, and ringLen how many at least.
-	ringSpan = 10 * time.Second
-	ringLen  = 1024
-	// ringMarkEvery is how exactly it knows when they were.
-	ringMarkEvery = 100 * time.Millisecond
+	ringSpan      = 10 * time.Second // for how long a ring remembers sums, and ringLen how many at least
+	ringLen       = 1024
+	ringMarkEvery = 100 * time.Millisecond // how exactly it knows when they were
 )
 
 // sumRing has the sums after the latest updates. It is empty until made.
@@ -122,7 +104,6 @@ func (r *sumRing) at(seq uint64) (sum uint64, known bool) {
 	return r.sums[seq-r.first], true
 }
 
-// add adds the sum after the next update.
 func (r *sumRing) add(sum uint64) { r.sums = append(r.sums, sum) }
 
 // forget drops sums older than ringSpan, beyond the last ringLen.

@@ -2,15 +2,12 @@ package localboard
 
 import "slices"
 
-// mergeShare decides how a publication updates the index: with more than rows /
-// mergeShare changes it is rebuilt in one pass, else row by row. Of boards of 3,000 to
-// 1,000,000 members whose changes are spread evenly a pass costs as much as a change of a 20th
-// to a 40th of them, and of an 8th or more of smaller ones; where some members change more
-// often than others, rows stay cheaper up to more changes.
+// mergeShare: with more changes than rows / mergeShare a publication rebuilds the index in one pass, else row by row.
+// Of 3,000 to 1,000,000 members a pass costs as much as changes of a 20th to a 40th of them, spread evenly, an 8th or
+// more of smaller boards; rows stay cheaper where some members change more often.
 const mergeShare = 16
 
-// maxSpareChanges is for how many changes a list is made when it is empty.
-const maxSpareChanges = 4096
+const maxSpareChanges = 4096 // for how many changes a list is made when it is empty
 
 // change is a member's new score, not yet published.
 type change struct {
@@ -22,17 +19,27 @@ type change struct {
 
 // updateIndex brings the index up to the changes.
 func (s *writerState) updateIndex() {
-	switch {
-	case s.index == nil:
-		s.members.fit()
-		s.members.prefix, s.liveAtCompaction = s.members.commonPrefix(), s.live
-		s.index = build(&s.members, s.liveRows(), 0)
-	case len(s.changes) > s.index.rows/mergeShare:
+	if len(s.changes) > s.index.rows/mergeShare {
 		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows())
-	default:
-		for i := range s.changes {
-			s.updateRow(&s.changes[i])
-		}
+		return
+	}
+	for i := range s.changes {
+		s.updateRow(&s.changes[i])
+	}
+}
+
+// sortLocked makes the index, unless the board is reset. While it sorts without the lock changes wait in the list.
+func (b *Board) sortLocked() {
+	b.members.fit()
+	b.members.prefix, b.liveAtCompaction = b.members.commonPrefix(), b.live
+	b.sorting, b.numbered = true, true
+	frozen, rows, resets := b.members, b.live, b.resets // as a reader's
+	b.mu.Unlock()
+	b.paused()
+	x := build(&frozen, frozen.liveRows(rows), 0)
+	b.mu.Lock()
+	if b.resets == resets {
+		b.index, b.sorting, b.numbered = x, false, false
 	}
 }
 
@@ -48,19 +55,17 @@ func (s *writerState) updateRow(c *change) {
 	}
 }
 
-// liveRows returns a row for every member on the board.
-func (s *writerState) liveRows() (rows rowPieces) {
-	left := s.live
-	for h, r := range s.members.all {
-		if score := s.members.of(h, r).published(); !isAbsent(score) {
-			rows.add(newRow(score, s.members.idKey(r.id()), h), left)
+// liveRows returns a row for every member with a score; there are left of them.
+func (m *members) liveRows(left int) (rows rowPieces) {
+	for h, r := range m.all {
+		if score := m.of(h, r).published(); !isAbsent(score) {
+			rows.add(newRow(score, m.idKey(r.id()), h), left)
 			left--
 		}
 	}
 	return rows
 }
 
-// changedHandles returns the members that have a change.
 func (s *writerState) changedHandles() bitset {
 	set := newBitset(s.members.endHandle)
 	for i := range s.changes {
@@ -80,8 +85,7 @@ func (s *writerState) changedRows() []row {
 	return rows
 }
 
-// storeScores writes the new scores to the table. It loads a batch of its entries
-// first, so that their cache misses overlap.
+// storeScores writes the new scores to the table, a batch loaded ahead so that cache misses overlap.
 func (s *writerState) storeScores(changes []change) {
 	t := s.members.table
 	for batch := range slices.Chunk(changes, prefetchBatch) {
@@ -105,11 +109,10 @@ func (s *writerState) resetChanges(changes []change) {
 	}
 }
 
-// bitset is a set of handles.
-type bitset []uint64
+type bitset []uint64 // a set of handles
 
 func newBitset(end uint32) bitset { return make(bitset, end/64+1) }
 
 func (s bitset) put(h uint32) { s[h/64] |= 1 << (h % 64) }
 
-func (s bitset) has(h uint32) bool { return s[h/64]&(1<<(h%64)) != 0 }
+func (s bitset) has(h uint32) bool { return int(h/64) < len(s) && s[h/64]&(1<<(h%64)) != 0 }

@@ -38,8 +38,7 @@ func (k *ranking) keysBefore(a sortKey) int {
 	return int(k.starts[i]+in.starts[j]) + countInNode(&in.leaves[j].keys, a)
 }
 
-// readEntries fills dst with the rows from start on, best first. There must be
-// that many.
+// readEntries fills dst with the rows from start on, best first. There must be that many.
 func (k *ranking) readEntries(m *members, dst []rankcache.Entry, start int) {
 	if len(dst) == 0 {
 		return
@@ -65,8 +64,7 @@ func (l *leaf) readEntries(m *members, dst []rankcache.Entry, from int) {
 	}
 }
 
-// distinct returns how many scores the rows have from index from to before to. It reads
-// all of them.
+// distinct returns how many scores the rows have from index from to before to. It reads all of them.
 func (k *ranking) distinct(from, to int, form rankcache.ScoreForm) (n int) {
 	var last uint64 // no row's
 	for from < to {

@@ -16,10 +16,8 @@ func (b *Board) Progress() rankcache.Progress {
 	return b.progress()
 }
 
-// Score returns the member's score, unpublished changes included, and the highest
-// seq applied to it. If the member is not on the board, ok is false and memberSeq
-// is the seq of its removal; without a tombstone, the seq up to which it may have
-// been removed.
+// Score returns the member's score, unpublished changes included, and its highest seq. Not ok: memberSeq is that of its
+// removal, or up to which it may have been removed.
 func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -33,7 +31,7 @@ func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) 
 	return score, m.seq, true
 }
 
-// Data returns what the member has beside its score, "" if nothing, unpublished changes included, and the seq as Score does.
+// Data returns what the member has beside its score, unpublished changes included, and the seq as Score does.
 func (b *Board) Data(member string) (data string, memberSeq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,16 +41,14 @@ func (b *Board) Data(member string) (data string, memberSeq uint64) {
 	return "", b.forgottenSeq
 }
 
-// State returns the state that the board has, unpublished changes included. The sum
-// is known while Apply is strict.
+// State returns the state that the board has, unpublished changes included. The sum is known while Apply is strict.
 func (b *Board) State() rankcache.State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state()
 }
 
-// SumAt returns the sum that the board had at a seq of a run. It is known for the
-// latest updates only: those of the last ten seconds, and at least 1,024.
+// SumAt returns the sum at a seq of a run: known for the last ten seconds and at least 1,024 updates.
 func (b *Board) SumAt(run, seq uint64) (sum uint64, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,8 +58,7 @@ func (b *Board) SumAt(run, seq uint64) (sum uint64, known bool) {
 	return b.ring.at(seq)
 }
 
-// MarkCurrent records that the copy was known to equal the origin at t. A time
-// before the recorded one is ignored. It takes no lock.
+// MarkCurrent records that the copy equalled the origin at t; an earlier time is ignored. It takes no lock.
 func (b *Board) MarkCurrent(t time.Time) {
 	for {
 		before := b.current.Load()
@@ -73,8 +68,7 @@ func (b *Board) MarkCurrent(t time.Time) {
 	}
 }
 
-// CurrentAt returns when the copy was last known to equal the origin, and the
-// zero time if it never was. It takes no lock.
+// CurrentAt returns when the copy last equalled the origin, zero: never. It takes no lock.
 func (b *Board) CurrentAt() time.Time {
 	if t := b.current.Load(); t != nil {
 		return *t
@@ -82,11 +76,10 @@ func (b *Board) CurrentAt() time.Time {
 	return time.Time{}
 }
 
-// Read implements [rankcache.Reader] for queries of this board, whose name is not looked at.
-// Each answer is of the moment of one publication; before the first, and after Reset, its error is
-// [rankcache.ErrNotKept]. It takes no lock, and allocates only rows beyond the first ones, up
-// to [rankcache.MaxTop] or 64 after many publications between which no more were asked for:
-// all who ask for those between two publications share them. The ids of rows keep memory of the
+// Read implements [rankcache.Reader] for queries of this board, whose name is not looked at. Each answer is of the
+// moment of one publication; before the first, and after Reset, its error is [rankcache.ErrNotKept]. It takes no lock,
+// and allocates only rows beyond the first ones, up to [rankcache.MaxTop] or 64 after many publications between which
+// no more were asked for: all who ask for those between two publications share them. The ids of rows keep memory of the
 // board alive: clone those that are kept for long.
 func (b *Board) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	for i := range qs {
@@ -107,8 +100,8 @@ func (b *Board) read(q *rankcache.Query, a *rankcache.Answer) {
 	}
 }
 
-// SetPrimed records whether the origin has the board marked as primed, at a state. Readers are told so from that state on: a
-// copy that is behind may lack what the origin has. One goroutine may call it; it takes no lock.
+// SetPrimed records whether the origin has the board marked as primed, at a state. Readers are told so from that state
+// on: a copy that is behind may lack what the origin has. One goroutine may call it; it takes no lock.
 func (b *Board) SetPrimed(primed bool, at rankcache.State) {
 	old := b.primed.Load()
 	switch {
@@ -122,8 +115,7 @@ func (b *Board) SetPrimed(primed bool, at rankcache.State) {
 	b.notify()
 }
 
-// standings fills in score and rank of rows, whose Member is set. It returns the
-// view that they were read from; nil before the first. See Publish for r1 to r5.
+// standings fills in rows, whose Member is set, and returns the view they are of; nil before the first.
 func (b *Board) standings(rows []rankcache.Own, q *rankcache.Query) *view {
 	for verify := false; ; {
 		v := b.view.Load() // r1
@@ -148,11 +140,9 @@ func (b *Board) standings(rows []rankcache.Own, q *rankcache.Query) *view {
 	}
 }
 
-// Snapshot returns the whole board as last published, best first and in pieces,
-// with the moment that it is of. One goroutine may iterate over it at any pace
-// while the board changes; a piece is valid until the next one. Members with data are as [rankcache.JoinData] joins
-// them. Before the first
-// Publish there are no pieces.
+// Snapshot returns the whole board as last published, best first and in pieces, with the moment that it is of. One
+// goroutine may iterate over it at any pace while the board changes; a piece is valid until the next one. Members with
+// data are as [rankcache.JoinData] joins them. Before the first Publish there are no pieces.
 func (b *Board) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	v := b.view.Load()
 	if v == nil {
@@ -161,8 +151,7 @@ func (b *Board) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return v.stamp(), v.pieces
 }
 
-// Bytes returns how much heap the board holds, estimated from its structure.
-// Memory that only slow readers still hold is not counted.
+// Bytes returns the board's heap, estimated, without what only slow readers still hold.
 func (b *Board) Bytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,13 +1,10 @@
 package localboard
 
-// pieceRows is how many rows are allocated and sorted at once. One piece of memory for
-// 2,000,000 rows would take 50 ms to get, in which the runtime lets nothing else run.
+// pieceRows are allocated and sorted at once: one piece for 2,000,000 rows would stop the runtime for 50 ms.
 const pieceRows = 32 << 10
 
-// rowPieces is the rows of a whole board, unsorted.
-type rowPieces [][]row
+type rowPieces [][]row // the rows of a whole board, unsorted
 
-// add adds a row; most is how many follow at most, with it.
 func (p *rowPieces) add(r row, most int) {
 	last := len(*p) - 1
 	if last < 0 || len((*p)[last]) == pieceRows {
@@ -17,8 +14,7 @@ func (p *rowPieces) add(r row, most int) {
 	(*p)[last] = append((*p)[last], r)
 }
 
-// sorted sorts each piece and then yields all rows, best first. The pieces are a heap by
-// their first rows.
+// sorted sorts each piece and then yields all rows, best first. The pieces are a heap by their first rows.
 func (p rowPieces) sorted(m *members) func(func(row) bool) {
 	return func(yield func(row) bool) {
 		for _, piece := range p {

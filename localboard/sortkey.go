@@ -8,19 +8,15 @@ import (
 	"strings"
 )
 
-// sortKey is the sort key of a row: the score and 8 bytes of the id, both as numbers of
-// which the greater stands first. Rows of different members rarely have the same
-// sort key; those that do sort by their ids.
+// sortKey is the sort key of a row: the score and 8 bytes of the id, both as numbers of which the greater stands first.
+// Rows of different members rarely have the same sort key; those that do sort by their ids.
 //
 // The zero sortKey stands after that of every row: no score maps to 0.
 type sortKey struct{ score, idKey uint64 }
 
-func newSortKey(score float64, idKey uint64) sortKey {
-	return sortKey{sortableScore(score), idKey}
-}
+func newSortKey(score float64, idKey uint64) sortKey { return sortKey{sortableScore(score), idKey} }
 
-// sortableScore returns a number that is greater for a greater score. score is
-// neither NaN nor -0.
+// sortableScore returns a number that is greater for a greater score. score is neither NaN nor -0.
 func sortableScore(score float64) uint64 {
 	b := math.Float64bits(score)
 	return b ^ (uint64(int64(b)>>63) | 1<<63)
@@ -31,17 +27,14 @@ func (a sortKey) value() float64 {
 	return math.Float64frombits(a.score ^ (^uint64(int64(a.score)>>63) | 1<<63))
 }
 
-// before returns 1 if a stands before b, else 0. It subtracts instead of branching:
-// the processor cannot predict a binary search, and a misprediction costs more than
-// the comparison.
+// before returns 1 if a stands before b, else 0, by subtraction: branches of a binary search are mispredicted.
 func (a sortKey) before(b sortKey) int {
 	_, borrow := bits.Sub64(b.idKey, a.idKey, 0)
 	_, borrow = bits.Sub64(b.score, a.score, borrow)
 	return int(borrow)
 }
 
-// countBefore returns how many of keys, which are sorted, stand before a. The number
-// of its steps does not depend on what it finds, for the same reason.
+// countBefore returns how many of sorted keys stand before a, in a number of steps that depends on none.
 func countBefore(keys []sortKey, a sortKey) int {
 	from, n := 0, len(keys)
 	for n > 0 {
@@ -52,20 +45,14 @@ func countBefore(keys []sortKey, a sortKey) int {
 	return from
 }
 
-// nodeKeys is how many keys a node of the index has at most: with 31 a leaf takes
-// 640 bytes and an inner node 896, two of the allocator's sizes. Chosen by
-// measurement of standings in a server (rankcache bench read): 1.27 and 1.34 times
-// the fixed body over TCP and Unix socket, with 63 1.28 and 1.37, with 15 1.30 and
-// 1.35. The processor has some ten cache misses in flight at once; a leaf of 31 keys
-// has eight lines. The cost of a publication hardly differs (BenchmarkPublish).
+// nodeKeys is how many keys a node of the index has at most: with 31 a leaf takes 640 bytes and an inner node 896, two
+// of the allocator's sizes. Measured standings in a server (rankcache bench read): 1.27 and 1.34 times the fixed body
+// over TCP and Unix socket, with 63 1.28 and 1.37, with 15 1.30 and 1.35.
 const nodeKeys = 31
 
-// keysPerLine is how many keys share a cache line.
-const keysPerLine = 4
+const keysPerLine = 4 // how many keys share a cache line
 
-// countInNode is countBefore for the keys of a node, of which the unused are zero.
-// It reads the last key of every cache line, all misses at once, and then the rest
-// of one line that has arrived.
+// countInNode is countBefore for a node's keys, the unused zero: the last key of every cache line first, all at once.
 func countInNode(keys *[nodeKeys]sortKey, a sortKey) int {
 	lines := 0
 	for i := keysPerLine - 1; i < nodeKeys; i += keysPerLine {
@@ -89,8 +76,7 @@ func newRow(score float64, idKey uint64, handle uint32) row {
 	return row{newSortKey(score, idKey), handle}
 }
 
-// before reports whether a stands before b in Redis's descending order: by score,
-// then by the bytes of the id.
+// before reports whether a stands before b in Redis's descending order: by score, then by the bytes of the id.
 func (m *members) before(a, b row) bool {
 	if a.sortKey != b.sortKey {
 		return a.sortKey.before(b.sortKey) == 1
@@ -109,13 +95,10 @@ func (m *members) compare(a, b row) int {
 	return 1
 }
 
-// sort sorts rows, best first.
 func (m *members) sort(rows []row) { slices.SortFunc(rows, m.compare) }
 
-// idKey returns 8 bytes of id as a number that sorts as ids do: if one id sorts
-// before another, its key is not the greater. It decides nearly all ties between
-// equal scores without reading the ids. Ids without the common prefix all have the
-// least key or all the greatest, depending on which side of the prefix they sort.
+// idKey returns 8 bytes of id as a number that sorts as ids do, which decides most ties without reading ids. Ids
+// without the common prefix have the least key or the greatest, by the side on which they sort.
 func (m *members) idKey(id string) uint64 {
 	rest, ok := strings.CutPrefix(id, m.prefix)
 	if !ok {
@@ -134,13 +117,9 @@ func (m *members) idKey(id string) uint64 {
 	return k
 }
 
-// prefixSample is how many members commonPrefix reads. A board with fewer has no
-// common prefix.
-const prefixSample = 64
+const prefixSample = 64 // how many members commonPrefix reads. A board with fewer has no common prefix.
 
-// commonPrefix returns the common prefix of the ids of a sample. Any result is correct;
-// a long one makes keys more selective. The sample is taken from the table, which
-// is sorted by hash and so gives a fair one.
+// commonPrefix returns the common prefix of a sample's ids. Any is correct; a long one makes keys more selective.
 func (m *members) commonPrefix() string {
 	if m.count < prefixSample {
 		return ""
@@ -160,7 +139,6 @@ func (m *members) commonPrefix() string {
 	return strings.Clone(prefix) // does not keep the id's block alive
 }
 
-// shared returns how many leading bytes a and b have in common.
 func shared(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {

@@ -6,32 +6,26 @@ import (
 	"unsafe"
 )
 
-// Size of a new table and how full it may become, in slots. Linear probing at
-// 4/5 reads 3 slots for a hit and 13 for a miss.
+// Size of a new table and how full it may become. Linear probing at 4/5 reads 3 slots for a hit and 13 for a miss.
 const (
 	minTableSlots = 64
 	tableLoad     = 5  // full at 4/5
 	tableSpare    = 64 // a new one has room for a 64th more than it is made for
 	fillGrowth    = 2  // to 3/2 of its size while a board is filled
 	openGrowth    = 8  // to 9/8 once it is open: 5 ns for each entry
-	// pageSlots is how many slots are allocated at once, a power of two. One piece of
-	// memory for a table of 2,000,000 entries would take 40 ms to get and to clear, in
-	// which the runtime lets nothing else run.
+	// pageSlots is how many slots are allocated at once, a power of two. One piece of memory for a table of 2,000,000
+	// entries would take 40 ms to get and to clear, in which the runtime lets nothing else run.
 	pageSlots = 16 << 10
 )
 
-// table is an open-addressing hash table from an id's tag to a handle and the
-// published score. Readers may search it while the one writer puts: an entry is one
-// word and is never changed or removed. A full table is replaced by a larger one;
-// readers of the old one find in it all members of their view.
+// table is an open-addressing hash table from an id's tag to handle and published score. Readers may search while the
+// one writer puts: an entry is one word, never removed. A full table is replaced by a larger one.
 type table struct {
 	pages      []*slot // the first of pageSlots each; of fewer in the last page
 	size, used int     // slots
 }
 
-// slot is a member's place in the table. The score is here and not in the record:
-// the search for its rank can begin while the record, which confirms the id, is
-// still on its way from memory.
+// slot is a member's place in the table, with the score: its rank can be searched while the record is on its way.
 type slot struct {
 	entry atomic.Uint64 // tag << 32 | handle + 1; 0 is free
 	score atomic.Uint64 // bits of the published score, or of absent
@@ -54,16 +48,12 @@ func tableOf(size int) *table {
 	return t
 }
 
-// at returns slot i, which is below the size.
 func (t *table) at(i int) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(t.pages[uint(i)/pageSlots]), uintptr(i)%pageSlots*unsafe.Sizeof(slot{})))
 }
 
-// home returns where the search for tag begins. It depends on the tag alone, so that
-// growing needs no id.
-func (t *table) home(tag uint32) int {
-	return int(uint64(tag) * uint64(t.size) >> 32)
-}
+// home returns where the search for tag begins. It depends on the tag alone, so that growing needs no id.
+func (t *table) home(tag uint32) int { return int(uint64(tag) * uint64(t.size) >> 32) }
 
 func (t *table) next(i int) int {
 	if i++; i < t.size {
@@ -72,12 +62,9 @@ func (t *table) next(i int) int {
 	return 0
 }
 
-func (t *table) full() bool {
-	return t.used >= t.size-t.size/tableLoad
-}
+func (t *table) full() bool { return t.used >= t.size-t.size/tableLoad }
 
-// put adds an entry and returns its slot. The score is stored before the entry that
-// refers to it.
+// put adds an entry and returns its slot. The score is stored before the entry that refers to it.
 func (t *table) put(tag, handle uint32, score float64) *slot {
 	i := t.home(tag)
 	for t.at(i).entry.Load() != 0 {
@@ -92,7 +79,6 @@ func (t *table) put(tag, handle uint32, score float64) *slot {
 
 func entryOf(tag, handle uint32) uint64 { return uint64(tag)<<32 | uint64(handle+1) }
 
-// find returns the slot of an entry, which is in the table.
 func (t *table) find(tag, handle uint32) *slot {
 	i, entry := t.home(tag), entryOf(tag, handle)
 	for t.at(i).entry.Load() != entry {
@@ -111,10 +97,10 @@ func (t *table) findTag(tag uint32) (handle uint32, ok bool) {
 	}
 }
 
-// resized returns a table of another size with the same entries. As tables are sorted by
-// tag but for collisions, both are walked from begin to end.
-func (t *table) resized(size int) *table {
-	to := tableOf(size)
+// resized returns a table of another size with the same entries. Both are walked in order of tags.
+func (t *table) resized(size int) *table { return t.copyTo(tableOf(size)) }
+
+func (t *table) copyTo(to *table) *table {
 	for i := range t.size {
 		s := t.at(i)
 		if e := s.entry.Load(); e != 0 {

@@ -11,8 +11,7 @@ import (
 	"rankcache"
 )
 
-// view is a board at one moment, as readers see it. Its fields never change; the
-// scores in its table do (see Publish).
+// view is a board at one moment, as readers see it. Its fields never change; the scores in its table do (see Publish).
 type view struct {
 	members
 	ranking
@@ -26,8 +25,7 @@ type view struct {
 	head  atomic.Pointer[[]rankcache.Entry] // its first rows, once somebody has asked for them
 	kept  rankcache.Kept
 
-	// overwritten is set before the next publication overwrites the first score of
-	// this view: the changes that it makes, with the scores of this view as old.
+	// overwritten is set before the next publication overwrites scores: its changes, with this view's scores as old.
 	overwritten atomic.Pointer[[]change]
 }
 
@@ -35,8 +33,7 @@ func (v *view) stamp() rankcache.Stamp {
 	return rankcache.Stamp{State: v.state, Members: v.rows, Life: v.life, At: v.since}
 }
 
-// top returns the first rows of the view. The first who asks makes it: many boards are
-// published more often than they are read.
+// top returns the first rows, made by the first who asks: many boards are published more often than read.
 func (v *view) top() []rankcache.Entry {
 	if head := v.head.Load(); head != nil {
 		return *head
@@ -51,8 +48,7 @@ func (v *view) top() []rankcache.Entry {
 
 func (v *view) topRows() int { return min(v.rows, v.most) }
 
-// lookup fills in the score of each row's member as the table has it, and sets Rank
-// to its handle + 1, for restore and rank. verify is as for findSlot.
+// lookup sets each row's score as the table has it, and Rank to its handle + 1. verify is as for findSlot.
 func (v *view) lookup(rows []rankcache.Own, verify bool) {
 	for i := range rows {
 		r := &rows[i]
@@ -77,9 +73,7 @@ func (v *view) restore(rows []rankcache.Own, overwritten []change) {
 	}
 }
 
-// rank replaces the handles that lookup left by ranks. It returns false if one is
-// another member's with the same tag. The records are read last, while the index is
-// still on its way from memory.
+// rank replaces the handles that lookup left by ranks; false if one is another member's with the same tag.
 func (v *view) rank(rows []rankcache.Own, direction rankcache.Direction) bool {
 	for i := range rows {
 		r := &rows[i]
@@ -107,8 +101,7 @@ func (v *view) rankOne(r *rankcache.Own, handle uint32, direction rankcache.Dire
 	}
 }
 
-// place sets the score of each row to that which q names, and its rank to the one that such a row of its
-// member has or would have.
+// place sets each row's score to that which q names, and its rank to that of such a row.
 func (v *view) place(rows []rankcache.Own, q *rankcache.Query) {
 	for i := range rows {
 		r := &rows[i]
@@ -120,8 +113,7 @@ func (v *view) place(rows []rankcache.Own, q *rankcache.Query) {
 	}
 }
 
-// rowsBeforeOne returns how many rows stand before one with that score and member, and 1 if it is on the
-// board, else 0.
+// rowsBeforeOne returns how many rows stand before one with that score and member, and 1 if it is on the board, else 0.
 func (v *view) rowsBeforeOne(score float64, member string) (before, is int) {
 	key := newSortKey(score, v.idKey(member))
 	next := key // which stands behind all rows with the key, and before all others that do
@@ -142,8 +134,7 @@ func (v *view) rowsBeforeOne(score float64, member string) (before, is int) {
 	return before + n, is
 }
 
-// answer sets the rows of an answer to q, and what it wants beside them. The standings of its
-// members are set.
+// answer sets the rows of an answer to q, and what it wants beside them. The standings of its members are set.
 func (v *view) answer(q *rankcache.Query, a *rankcache.Answer) {
 	a.Stamp, a.Data = v.stamp(), v.data
 	switch {
@@ -197,7 +188,6 @@ func (v *view) rowsFrom(start, limit int, direction rankcache.Direction) []rankc
 	return rows
 }
 
-// pieces yields the rows leaf by leaf.
 func (v *view) pieces(yield func([]rankcache.Entry) bool) {
 	var buf [maxLeafRows]rankcache.Entry
 	for l := range v.leaves {

@@ -27,9 +27,8 @@ func (v *view) surround(own *rankcache.Own, q *rankcache.Query, stamp rankcache.
 	}
 }
 
-// count sets what is ahead of the first row and of the members, nothing for one that is not on
-// the board. Distinct scores are counted for dense ranks alone, over at most
-// [rankcache.MaxDense] rows, and a row that is ahead of several is looked at once.
+// count sets what is ahead of the first row and of the members that are on the board. Distinct scores are counted for
+// dense ranks alone, over [rankcache.MaxDense] rows at most, each row once.
 func (v *view) count(q *rankcache.Query, a *rankcache.Answer) {
 	c := counter{view: v, q: q}
 	if len(a.Entries) > 0 {

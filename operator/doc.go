@@ -1,7 +1,6 @@
-// Package operator (no public API) is the web page on the admin listener: the boards of the
-// sidecar, the progress of replays, hot boards, the services that it calls, and
-// the changes that an operator can make. It is static files, embedded; all figures come from
-// the JSON of the same listener, all changes go to it.
+// Package operator (no public API) is the web page on the admin listener: the boards of the sidecar, the progress of
+// replays, hot boards, the services that it calls, and the changes that an operator can make. It is static files,
+// embedded; all figures come from the JSON of the same listener, all changes go to it.
 //
 // What is loaded, in order:
 //

@@ -15,9 +15,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// policy allows the page its own files and the listener that it came from, and
-// nothing else: no inline script or style, no frame, no other host, no form that
-// leaves the page, no markup made from text.
+// policy allows the page its own files and listener alone: nothing inline, no frame, no other host, no markup of text.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -27,9 +25,7 @@ type file struct {
 	data             []byte
 }
 
-// Handler returns the handler of "/" and "/assets/…". It answers GET and HEAD,
-// lets a browser keep the files and ask by ETag whether they are still the same,
-// and may be called concurrently.
+// Handler returns the handler of "/" and "/assets/…": GET and HEAD, with ETags. It may be called concurrently.
 func Handler() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, f := range embedded() {
@@ -57,8 +53,7 @@ func (f *file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.data))
 }
 
-// embedded returns the files. They are part of the program, so a fault in them
-// is one of its build.
+// embedded returns the files. They are part of the program, so a fault in them is one of its build.
 func embedded() (files []*file) {
 	entries, err := fs.ReadDir(assets, "assets")
 	if err != nil {

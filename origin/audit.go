@@ -11,18 +11,14 @@ import (
 	"rankcache"
 )
 
-// auditor reads what local copies are compared with.
-type auditor struct{ *link }
+type auditor struct{ *link } // reads what local copies are compared with
 
 // Sample is a part of a board, all of one instant, with which a copy is compared.
 type Sample struct {
 	rankcache.Stamp
-	// Given holds the score of each given member that is on the board.
-	Given map[string]float64
-	// Random are members at random ranks, possibly with repetitions.
-	Random []rankcache.Entry
-	// Data is what all these have beside their scores.
-	Data *rankcache.Data
+	Given  map[string]float64 // holds the score of each given member that is on the board
+	Random []rankcache.Entry  // members at random ranks, possibly with repetitions
+	Data   *rankcache.Data    // what all these have beside their scores
 }
 
 // Sample returns the scores of the given members and of random others.
@@ -59,8 +55,7 @@ func (a auditor) Sample(ctx context.Context, b rankcache.BoardID, members []stri
 	return sample, err
 }
 
-// ServerID returns the run_id of the Redis process that has the board. It is another
-// one after a restart or a failover.
+// ServerID returns the run_id of the Redis process that has the board. It is another one after a restart or a failover.
 func (a auditor) ServerID(ctx context.Context, b rankcache.BoardID) (id string, err error) {
 	err = a.call(ctx, "server", func(ctx context.Context) error {
 		server, err := a.server(ctx, b)
@@ -93,8 +88,8 @@ func runID(info string) (string, error) {
 	return "", &badReply{"INFO server", "has no run_id"}
 }
 
-// Readopt asks a writer to add up the members of a board whose sum in Redis is wrong,
-// and to begin a new run. If the board's run is another one by then, an adding up that was begun is ended, and nothing else happens.
+// Readopt asks a writer to add up the members of a board whose sum in Redis is wrong, and to begin a new run. If the
+// board's run is another one by then, an adding up that was begun is ended, and nothing else happens.
 func (a auditor) Readopt(ctx context.Context, b rankcache.BoardID, run uint64) error {
 	return a.call(ctx, "readopt", func(ctx context.Context) error {
 		return a.client.HSet(ctx, a.names.Readopt, string(b), run).Err()

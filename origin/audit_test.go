@@ -44,7 +44,7 @@ func TestHistories(t *testing.T) {
 	o := New(client, wire.DefaultNames(), WithTimeout(testTimeout))
 	read := func() string {
 		t.Helper()
-		names, err := o.Histories(t.Context(), []rankcache.BoardID{"1_2_3", "1_2_4"})
+		names, err := o.Histories(t.Context(), []rankcache.BoardID{"1_2_3", "1_2_4"}, true)
 		must(t, err)
 		if len(names) != 2 || names[0] != names[1] || len(names[0]) < 40 {
 			t.Fatalf("histories %q", names)
@@ -56,7 +56,13 @@ func TestHistories(t *testing.T) {
 	must(t, client.Del(t.Context(), "1_2_3").Err())
 	equal(t, "after DEL", read(), first)
 	must(t, client.FlushAll(t.Context()).Err())
+	before, err := o.Histories(t.Context(), []rankcache.BoardID{"1_2_3"}, false)
+	must(t, err)
+	equal(t, "what was told before FLUSHALL", before[0], first)
 	flushed := read()
+	before, err = o.Histories(t.Context(), []rankcache.BoardID{"1_2_3"}, false)
+	must(t, err)
+	equal(t, "what was told last", before[0], flushed)
 	must(t, client.FlushDB(t.Context()).Err())
 	again := read()
 	must(t, server.Kill())
@@ -66,7 +72,7 @@ func TestHistories(t *testing.T) {
 		t.Errorf("want four histories: %q", all)
 	}
 	must(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "-info").Err())
-	names, err := o.Histories(t.Context(), []rankcache.BoardID{"1_2_3"})
+	names, err := o.Histories(t.Context(), []rankcache.BoardID{"1_2_3"}, true)
 	must(t, err)
 	equal(t, "without +info", names[0], "")
 }

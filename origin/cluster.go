@@ -12,28 +12,27 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// reloadEvery is the least time between two requests for a cluster's slots.
-const reloadEvery = 200 * time.Millisecond
+const reloadEvery = 200 * time.Millisecond // the least time between two requests for a cluster's slots
 
-// reloadPrefixes start the error replies of a node that does not serve the requested
-// slots.
+// reloadPrefixes start the error replies of a node that does not serve the requested slots.
 var reloadPrefixes = []string{"CLUSTERDOWN", "MASTERDOWN", "READONLY"}
 
-// reloadOnErrors has a cluster client ask for the slots again as soon as a node can't be
-// reached. By itself it does so once a minute, or when a node that is up redirects
-// it, so that the board of a dead master would stay unread long after its replica took over.
+// reloadOnErrors has a cluster client ask for the slots as soon as a node can't be reached, not once a minute.
 func reloadOnErrors(client *redis.ClusterClient) {
 	hook := &reloadHook{reload: client.ReloadState, limit: rate.Sometimes{Interval: reloadEvery}}
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(hook) })
 }
 
-// anyReplica has each process read another replica of a master, where there are several.
-type anyReplica struct{}
+// budgets gives each node of a client a [Budget].
+func (opts Options) budgets(client *redis.ClusterClient) {
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(newBudgetHook(opts.Timeout)) })
+}
+
+type anyReplica struct{} // has each process read another replica of a master, where there are several
 
 // Next returns one of n.
 func (anyReplica) Next(n int) int { return rand.IntN(n) } // #nosec G404 -- which one is no secret
 
-// reloadHook is the [redis.Hook] of every node of a cluster.
 type reloadHook struct {
 	reload func(context.Context) // only starts reloading
 	limit  rate.Sometimes

@@ -7,25 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/watch"
 )
 
 // Defaults of a client.
 const (
-	// DefaultTimeout bounds one round trip.
-	DefaultTimeout = 200 * time.Millisecond
-	// dialAttempts per connection: go-redis's default of five costs 0.4 s on a
-	// refused connection, while a request waits.
+	DefaultTimeout = 200 * time.Millisecond // bounds one round trip
+	// dialAttempts per connection: go-redis's default of five costs 0.4 s of a request on a refused connection.
 	dialAttempts = 1
-	// protocol 2 and no CLIENT SETINFO work with every server, also with those that
-	// lack HELLO and CLIENT.
+	// protocol 2 and no CLIENT SETINFO work with every server, also with those that lack HELLO and CLIENT.
 	protocol = 2
 )
 
@@ -39,38 +38,34 @@ const (
 
 // Options tell [Dial] how to reach Redis.
 type Options struct {
-	// URL is redis://user:password@host:port/db, rediss:// for TLS, or
-	// unix:///path. Its query takes go-redis's options for the mode, such as
-	// pool_size=40, addr=host2:6379 (cluster and sentinel nodes, the other instances),
+	// URL is redis://user:password@host:port/db, rediss:// for TLS, or unix:///path. Its query takes go-redis's options
+	// for the mode, such as pool_size=40, addr=host2:6379 (cluster and sentinel nodes, the other instances),
 	// master_name=m (sentinel), skip_verify=true (single and sentinel).
-	URL string
-	// Mode is single (also ""), cluster, sentinel or instances.
-	Mode string
-	// Role is master (also ""), replica, which is for mode single: the server may then be either, or read, which is for [Replicas], in all
-	// modes: that uses replicas. The replicas of a cluster are those that it names.
+	URL  string
+	Mode string // single (also ""), cluster, sentinel or instances
+	// Role is master (also ""), replica, which is for mode single: the server may then be either, or read, which is for
+	// [Replicas], in all modes: that uses replicas. The replicas of a cluster are those that it names.
 	Role string
 	// NotePlace has each instance that has no place among the others yet note the one that it has by the addresses.
 	NotePlace bool
-	// Username and Password, if set, override the URL's, which keeps secrets out
-	// of addresses.
+	// Username and Password, if set, override the URL's, which keeps secrets out of addresses.
 	Username, Password string
 	// Credentials, if set, returns the user and password of each new connection, in place
 	// of Username, Password and the URL's. It may be called concurrently.
 	Credentials func() (username, password string)
-	// CAFile holds the PEM certificates that a rediss:// server is checked
-	// against. Empty: those of the system.
+	// CAFile has the PEM certificates for rediss:// servers, read again when it changes. Empty: the system's.
 	CAFile string
-	// Timeout is the default for reads, writes and dials where the URL sets none.
-	// 0: DefaultTimeout.
+	// RootCAs, if set, returns them for each new connection, in place of CAFile. It may be called concurrently.
+	RootCAs func() *x509.CertPool
+	// Timeout is the default for reads, writes and dials where the URL sets none. 0: DefaultTimeout.
 	Timeout time.Duration
 }
 
 // readFromReplicas is why options are refused.
 const readFromReplicas = "read from replicas, whose lag looks like lost writes and closes boards: remove them"
 
-// Dial returns a client for the options, without connecting. It uses no server that is
-// a replica ([ErrNotMaster]); options that read from replicas are refused. The caller closes it.
-// Its errors never contain the URL, which may hold a password.
+// Dial returns a client, without connecting; the caller closes it. It uses no replica ([ErrNotMaster]) and refuses
+// options that would. Its errors never contain the URL, which may hold a password.
 func Dial(opts Options) (redis.UniversalClient, error) {
 	if err := checkURL(opts.URL); err != nil {
 		return nil, err
@@ -97,10 +92,12 @@ func Dial(opts Options) (redis.UniversalClient, error) {
 	return nil, fmt.Errorf("redis mode %q: want %s, %s, %s or %s", opts.Mode, ModeSingle, ModeCluster, ModeSentinel, ModeInstances)
 }
 
-// checkURL rejects ambiguous URLs: a password with a bare "#", "/" or "?" ends up
-// in other parts of the URL, and from there in error texts.
+// checkURL rejects ambiguous URLs: what follows a bare "#", "/" or "?" in a password would get into error texts.
 func checkURL(raw string) error {
 	u, err := url.Parse(raw)
+	if err == nil && strings.Contains(u.Host, ",") {
+		return errors.New("redis url names several addresses with commas: want one, and each other one as addr=host:port in the query, in mode cluster, sentinel or instances")
+	}
 	if err != nil || u.Fragment != "" || strings.Contains(u.Path+u.RawQuery, "@") {
 		return errors.New("redis url is not valid: want redis://user:password@host:port/db, with special characters of the password percent-encoded")
 	}
@@ -120,10 +117,12 @@ func (opts Options) single() (redis.UniversalClient, error) {
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
-	if err := opts.setCA(o.TLSConfig); err != nil {
+	if err := opts.setCA(o.TLSConfig, o.DialTimeout, &o.Dialer); err != nil {
 		return nil, err
 	}
-	return redis.NewClient(o), nil
+	client := redis.NewClient(o)
+	client.AddHook(newBudgetHook(opts.Timeout))
+	return client, nil
 }
 
 func (opts Options) cluster() (redis.UniversalClient, error) {
@@ -136,6 +135,7 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 	}
 	client := redis.NewClusterClient(o)
 	reloadOnErrors(client)
+	opts.budgets(client)
 	return client, nil
 }
 
@@ -153,7 +153,7 @@ func (opts Options) clusterOptions(mode string) (*redis.ClusterOptions, error) {
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
-	if err := opts.setCA(o.TLSConfig); err != nil {
+	if err := opts.setCA(o.TLSConfig, o.DialTimeout, &o.Dialer); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -177,13 +177,14 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
-	if err := opts.setCA(o.TLSConfig); err != nil {
+	if err := opts.setCA(o.TLSConfig, o.DialTimeout, &o.Dialer); err != nil {
 		return nil, err
 	}
 	client := redis.NewFailoverClient(o)
 	if !o.ReplicaOnly {
 		askAllSentinels(client, o)
 	}
+	client.AddHook(newBudgetHook(opts.Timeout))
 	return client, nil
 }
 
@@ -201,21 +202,30 @@ func (opts Options) common(proto *int, dial, read, write, pool *time.Duration, u
 	}
 }
 
-// setCA makes a TLS client verify servers against CAFile.
-func (opts Options) setCA(conf *tls.Config) error {
-	if opts.CAFile == "" {
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error) // how go-redis connects
+
+const keepAlive = 5 * time.Minute // go-redis's own
+
+// setCA makes a TLS client verify servers against the authorities as they are at each dial.
+func (opts Options) setCA(conf *tls.Config, timeout time.Duration, dial *dialer) error {
+	roots := opts.RootCAs
+	switch {
+	case roots == nil && opts.CAFile == "":
 		return nil
-	}
-	if conf == nil {
+	case conf == nil:
 		return errors.New("redis ca file is set but the url is not rediss://")
+	case roots == nil:
+		file := watch.Certificates("redis-ca", opts.CAFile)
+		if err := file.Load(); err != nil {
+			return fmt.Errorf("redis ca file: %w", err)
+		}
+		roots = watch.RootsOf(file)
 	}
-	pem, err := os.ReadFile(opts.CAFile)
-	if err != nil {
-		return fmt.Errorf("redis ca file: %w", err)
-	}
-	conf.RootCAs = x509.NewCertPool()
-	if !conf.RootCAs.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("redis ca file %s: no PEM certificate in it", opts.CAFile)
+	*dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		now := conf.Clone()
+		now.RootCAs = roots()
+		d := tls.Dialer{NetDialer: &net.Dialer{Timeout: timeout, KeepAlive: keepAlive}, Config: now}
+		return d.DialContext(ctx, network, addr)
 	}
 	return nil
 }
@@ -227,12 +237,10 @@ func setDefault[T comparable](v *T, def T) {
 	}
 }
 
-// logEvery is the least time between two log lines of go-redis: it writes one per
-// failed connection, thousands a second during an outage of Redis.
+// logEvery is the least time between lines of go-redis, which writes thousands a second while Redis is away.
 const logEvery = time.Second
 
-// LogTo makes go-redis write to log, at most one line a second, instead of to
-// standard error. It applies to the whole process: only main calls it.
+// LogTo makes the process's go-redis write to log, a line a second at most. Only main calls it.
 func LogTo(log *slog.Logger) {
 	redis.SetLogger(&redisLog{log: log, limit: rate.Sometimes{Interval: logEvery}})
 }

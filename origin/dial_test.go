@@ -134,6 +134,35 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestAuthoritiesRotate: the file of authorities is read again for new connections, whether it or the server's
+// certificate changes first; one that is half written leaves what was there.
+func TestAuthoritiesRotate(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	cert, key := selfSigned(t, dir)
+	wrong, _ := selfSigned(t, other)
+	free, err := servers.FreeAddr()
+	must(t, err)
+	_, port, _ := net.SplitHostPort(free)
+	testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--tls-port", port, "--tls-cert-file", cert,
+		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"}})
+	right, err := os.ReadFile(cert)
+	must(t, err)
+	old, err := os.ReadFile(wrong)
+	must(t, err)
+	ca := filepath.Join(other, "ca.pem")
+	must(t, os.WriteFile(ca, old, 0o600))
+	client := dialed(t, Options{URL: "rediss://127.0.0.1:" + port + "?pool_size=1", CAFile: ca, Timeout: testTimeout})
+	ask := func() error { return client.Ping(t.Context()).Err() }
+	if err := ask(); err == nil || !strings.Contains(err.Error(), "authority") {
+		t.Errorf("the server's certificate came first: %v", err)
+	}
+	must(t, os.WriteFile(ca, append(bytes.Clone(right), old...), 0o600))
+	testkit.Eventually(t, 10*time.Second, ask)
+	must(t, os.WriteFile(ca, right[:len(right)/2], 0o600))
+	_ = client.Do(t.Context(), "quit").Err() // the next is a new connection
+	testkit.Eventually(t, 10*time.Second, ask)
+}
+
 // selfSigned writes a certificate for 127.0.0.1 and its key.
 func selfSigned(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
@@ -160,4 +189,19 @@ func TestRedisLogIsLimited(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, `msg="failed 0"`) || strings.Count(got, "\n") > 2 {
 		t.Errorf("logged %q", got)
 	}
+}
+
+// Several addresses in the way of other clients are refused, and not looked up as one name.
+func TestDialRefusesAListOfAddresses(t *testing.T) {
+	for _, mode := range []string{ModeSingle, ModeCluster, ModeSentinel, ModeInstances} {
+		_, err := Dial(Options{URL: "redis://user:pass,word@a:1,b:2/0?master_name=m", Mode: mode})
+		if err == nil || !strings.Contains(err.Error(), "addr=host:port") || strings.Contains(err.Error(), "word") {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	client, err := Dial(Options{URL: "redis://user:pass,word@a:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
 }

@@ -17,8 +17,7 @@ import (
 // serve at the moment; it counts as unavailable. While a slot moves, masters of a cluster may name each other for it.
 var unavailablePrefixes = []string{"LOADING", "MOVED", "ASK", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY ", "max number of clients"}
 
-// explain classifies an error of the client: the caller canceled, Redis refused
-// (its text is kept), or Redis was unreachable or late.
+// explain classifies a client's error: canceled, refused by Redis (with its text), or Redis unreachable or late.
 func explain(ctx context.Context, op string, err error) error {
 	switch {
 	case err == nil:
@@ -37,8 +36,7 @@ func explain(ctx context.Context, op string, err error) error {
 		op, rankcache.ErrUnavailable, err)
 }
 
-// refused reports whether Redis replied with an error (WRONGTYPE, NOPERM, NOAUTH,
-// ...) or with data that can't be a board's.
+// refused reports whether Redis replied with an error (WRONGTYPE, NOPERM, …) or with what can't be a board's.
 func refused(err error) bool {
 	var reply redis.Error
 	return unreadable(err) || errors.As(err, &reply) && !slices.ContainsFunc(unavailablePrefixes, func(prefix string) bool {
@@ -62,9 +60,7 @@ func (e *badReply) Error() string {
 	return fmt.Sprintf("key %q %s: check that the key names are right and that only a writer changes it", e.key, e.what)
 }
 
-// firstError returns the first failure in a transaction. err, which go-redis
-// returns for the whole, may hide it: a missing key is no failure but may precede
-// one, and a refused command shows as EXECABORT.
+// firstError returns a transaction's first failure, which err may hide behind a missing key or EXECABORT.
 func firstError(cmds []redis.Cmder, err error) error {
 	if err == nil || !errors.Is(err, redis.Nil) && !isAborted(err) {
 		return err
@@ -82,5 +78,4 @@ func firstError(cmds []redis.Cmder, err error) error {
 
 func isAborted(err error) bool { return redis.HasErrorPrefix(err, "EXECABORT") }
 
-// isNoScript reports whether Redis does not have a script.
 func isNoScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

@@ -14,9 +14,9 @@ import (
 	"rankcache/wire"
 )
 
-// A round trip to a replica has two commands more, on the connection that it uses: before all others it reads the time that the
-// keeper wrote on the master, behind which everything is that the replica has; after them it asks for the role. So each answer has
-// the proof of its master and its age with it, whatever becomes of the replica meanwhile, and whichever of several has answered.
+// A round trip to a replica has two commands more, on its connection: before all others it reads the time that the
+// keeper wrote on the master, after them it asks for the role. So each answer has the proof of its master and its age
+// with it, whatever becomes of the replica.
 
 // proof is what the round trips of one read have shown. It belongs to the goroutine that reads.
 type proof struct {
@@ -34,14 +34,12 @@ type proof struct {
 
 type proofKey struct{}
 
-// handshake are the commands with which a client begins a new connection, by a pipeline of their own and with the context of what is
-// asked then: before them it leads to another database, or to no replica's slots.
+// handshake are the commands with which a client begins a new connection, by a pipeline of their own and with the
+// context of what is asked then: before them it leads to another database, or to no replica's slots.
 var handshake = []string{"hello", "auth", "select", "readonly", "client"}
 
-// fence is the [redis.Hook] of a client of replicas.
-type fence struct{}
+type fence struct{} // the [redis.Hook] of a client of replicas
 
-// DialHook changes nothing.
 func (fence) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook changes nothing: a single command proves nothing.
@@ -109,8 +107,7 @@ func (p *proof) judgeReplica(role *redis.SliceCmd) reason {
 	return ""
 }
 
-// judge returns why an answer of a replica is none to q. A cluster's must have a state: while a slot moves, a replica may have one of
-// a board's two keys.
+// judge returns why a replica's answer is none. A cluster's needs a state: it may have one of two keys meanwhile.
 func (p *proof) judge(q *rankcache.Query, a *rankcache.Answer, cluster bool) reason {
 	oldest := p.oldest
 	if oldest.IsZero() {
@@ -146,8 +143,9 @@ func reaches(q *rankcache.Query, s rankcache.State) bool {
 	return s.Seq >= q.MinSeq && (want.Run == 0 || s.Run == want.Run && s.Seq >= want.Seq && !(s.Seq == want.Seq && s.HasSum && want.HasSum && s.Sum != want.Sum))
 }
 
-// keeperClock turns the times that a keeper wrote, by the clock of the master, into those of this machine's clock. Where that is behind, the
-// time at which a value was first seen here counts, so that nothing is taken for younger than it is since then.
+// keeperClock turns the times that a keeper wrote, by the clock of the master, into those of this machine's clock.
+// Where that is behind, the time at which a value was first seen here counts, so that nothing is taken for younger than
+// it is since then.
 type keeperClock struct {
 	mu          sync.Mutex
 	written, at time.Time // the latest value, and what that is by this machine's clock

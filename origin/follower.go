@@ -40,8 +40,7 @@ type followerState struct {
 	oldest time.Time // of which an answer may be while the primary does not answer; zero: it does
 }
 
-// reason is why the primary is read; "": it is not.
-type reason string
+type reason string // why the primary is read; "": it is not
 
 const (
 	reasonAsked       reason = "asked"        // the query is for the primary alone
@@ -83,7 +82,6 @@ func stateOf(why reason, err error, master string) ReplicaState {
 	return s
 }
 
-// now returns the state, with the age of what the replica has.
 func (f *follower) now() ReplicaState {
 	s := f.state.Load().ReplicaState
 	s.AgeMs = -1
@@ -172,7 +170,6 @@ func (f *follower) look(ctx context.Context) {
 	f.note(why, next)
 }
 
-// reader returns what reads from the replica of now.
 func (f *follower) reader() reader {
 	if last := f.state.Load().from; last.link != nil && last.client == f.replica {
 		return last
@@ -228,10 +225,10 @@ func (f *follower) prove(ctx context.Context) (*proof, reason, error) {
 	return p, "", nil
 }
 
-// oldest returns of which time an answer may be while the primary does not answer: as if the primary had gone when it answered last.
+// oldest returns of which time an answer may be while the primary is away: as if it had gone when it last answered.
 func (f *follower) oldest() time.Time { return f.historyAt.Add(-OldestReplica) }
 
-// compare returns why a replica with a history is none of the primary. That is asked for its own if it must be, where another one is known, or that is some time ago.
+// compare returns why a replica with a history is none of the primary, which is asked if it must be or was long ago.
 func (f *follower) compare(ctx context.Context, history string, must bool) (reason, error) {
 	if must || history != f.history || time.Since(f.historyAt) >= primaryLookEvery {
 		info, err := f.primary.Info(ctx, "replication").Result()
@@ -249,8 +246,7 @@ func (f *follower) compare(ctx context.Context, history string, must bool) (reas
 	return "", nil
 }
 
-// historyIn returns the master_replid in the text of INFO replication: it is the same on a master and all its replicas, and another one after a restart or a
-// failover.
+// historyIn returns the master_replid in INFO replication: the same on all replicas, another after a failover.
 func historyIn(info string) string {
 	for line := range strings.Lines(info) {
 		if id, ok := strings.CutPrefix(line, "master_replid:"); ok {

@@ -2,35 +2,78 @@ package origin
 
 import (
 	"context"
+	"maps"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
 )
 
-// Histories returns for each board a name of what the server that has it has been through: another one after
-// a restart, a failover, FLUSHALL and FLUSHDB. It is "" where the server does not tell: some proxies do
-// not, and a user may lack +info. Each server is asked once. The error is that one did not answer.
-func (a auditor) Histories(ctx context.Context, boards []rankcache.BoardID) (names []string, err error) {
+// historyEvery is how long the history of a server is kept for those that need not know it as it is now.
+const historyEvery = 10 * time.Second
+
+// toldHistory is what a server has told, and when it was asked.
+type toldHistory struct {
+	name string
+	at   time.Time
+}
+
+// histories has what the servers have told last.
+type histories struct {
+	mu   sync.Mutex // nothing is called with it held
+	told map[redis.Cmdable]toldHistory
+}
+
+// Histories returns for each board a name of what its server has been through: another one after a restart, a failover,
+// FLUSHALL and FLUSHDB; "" where the server or its ACL (+info) does not tell. With now each is asked, else answers of
+// the last 10 s will do. The error is that one did not answer.
+func (a auditor) Histories(ctx context.Context, boards []rankcache.BoardID, now bool) (names []string, err error) {
+	oldest := time.Now()
+	if !now {
+		oldest = oldest.Add(-historyEvery)
+	}
 	names = make([]string, len(boards))
-	err = a.call(ctx, "history", func(ctx context.Context) error {
-		known := make(map[redis.Cmdable]string)
-		for i, b := range boards {
-			server, err := a.server(ctx, b)
-			if err != nil {
-				return err
-			}
-			if _, ok := known[server]; !ok {
-				if known[server], err = history(ctx, server); err != nil {
-					return err
-				}
-			}
-			names[i] = known[server]
+	servers := make([]redis.Cmdable, len(boards))
+	for i, b := range boards {
+		if servers[i], err = a.server(ctx, b); err != nil {
+			return names, explain(ctx, "history", err)
 		}
-		return nil
-	})
-	return names, err
+	}
+	for i, server := range servers {
+		if names[i], err = a.historyOf(ctx, server, oldest); err != nil {
+			return names, err
+		}
+	}
+	return names, nil
+}
+
+// historyOf returns the history of a server that was told since a time, or is asked for now.
+func (a auditor) historyOf(ctx context.Context, server redis.Cmdable, since time.Time) (name string, err error) {
+	h := &a.histories
+	h.mu.Lock()
+	told, ok := h.told[server]
+	h.mu.Unlock()
+	if ok && !told.at.Before(since) {
+		return told.name, nil
+	}
+	told.at = time.Now()
+	if err := a.call(ctx, "history", func(ctx context.Context) error {
+		told.name, err = history(ctx, server)
+		return err
+	}); err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.told, func(_ redis.Cmdable, old toldHistory) bool { return time.Since(old.at) > historyEvery })
+	if h.told == nil {
+		h.told = make(map[redis.Cmdable]toldHistory)
+	}
+	h.told[server] = told
+	return told.name, nil
 }
 
 // history names the history of one server: its master_replid, and how often it was emptied since it started.

@@ -15,11 +15,10 @@ import (
 // ErrOtherPlace reports an instance that boards were spread over in another way.
 var ErrOtherPlace = errors.New("this Redis has another place among the instances")
 
-// slots are those of a cluster.
-const slots = 1 << 14
+const slots = 1 << 14 // those of a cluster
 
-// instances returns a client of servers that know nothing of each other. Boards are spread over them as over the masters of a
-// cluster: by slots, each address has an equal range of them, in the order of the addresses.
+// instances returns a client of servers that know nothing of each other. Boards are spread over them as over the
+// masters of a cluster: by slots, each address has an equal range of them, in the order of the addresses.
 func (opts Options) instances() (redis.UniversalClient, error) {
 	o, err := opts.clusterOptions("instances")
 	if err != nil {
@@ -49,7 +48,9 @@ func (opts Options) instances() (redis.UniversalClient, error) {
 		}
 		return redis.NewClient(n)
 	}
-	return redis.NewClusterClient(o), nil
+	client := redis.NewClusterClient(o)
+	opts.budgets(client)
+	return client, nil
 }
 
 // spread returns the slots of each address.
@@ -60,8 +61,8 @@ func spread(addrs []string) (all []redis.ClusterSlot) {
 	return all
 }
 
-// checkPlace compares the place that an instance has noted with the one that it has by the addresses, so that no list in another
-// order has boards looked for, or begun anew, where they are not. The first writer notes it.
+// checkPlace compares the place that an instance has noted with the one that it has by the addresses, so that no list
+// in another order has boards looked for, or begun anew, where they are not. The first writer notes it.
 func (opts Options) checkPlace(ctx context.Context, conn *redis.Conn, place string) error {
 	noted, err := conn.Get(ctx, wire.PlaceKey).Result()
 	if errors.Is(err, redis.Nil) && opts.NotePlace {

@@ -14,18 +14,15 @@ import (
 )
 
 const (
-	// LadderEvery is how often the ladder of a board is made, at most, by all processes together.
-	LadderEvery = 10 * time.Second
-	// LadderLives is how old a ladder gets.
-	LadderLives = 30 * time.Second
+	LadderEvery = 10 * time.Second // how often the ladder of a board is made, at most, by all processes together
+	LadderLives = 30 * time.Second // how old a ladder gets
 )
 
-// ladderMaker reads and makes the ladders of boards. A ladder is kept beside its board, and expires LadderLives after the lease
-// for it was taken: so its age is told by Redis's clock alone.
+// ladderMaker reads and makes ladders, each kept beside its board: its expiry tells its age by Redis's clock.
 type ladderMaker struct{ *link }
 
-// Ladder returns the ladder of a board that Redis has. One that is older than [LadderEvery], or is not there, is made by the first
-// process that asks, as is one in place of a damaged value: until then others get the older one, or nil. A board without a run has none.
+// Ladder returns a board's ladder in Redis. One older than [LadderEvery], missing or damaged is made by the first who
+// asks; others get the older one, or nil. A board without a run has none.
 func (m ladderMaker) Ladder(ctx context.Context, b rankcache.BoardID) (l *rankcache.Ladder, err error) {
 	err = m.call(ctx, "ladder", func(ctx context.Context) (err error) {
 		if l, err = m.keptLadder(ctx, b); err != nil && !errors.Is(err, wire.ErrLadder) || l != nil && time.Since(l.At) < LadderEvery {
@@ -46,7 +43,6 @@ func (m ladderMaker) Ladder(ctx context.Context, b rankcache.BoardID) (l *rankca
 	return l, err
 }
 
-// keptLadder returns the ladder in Redis, nil if there is none.
 func (m ladderMaker) keptLadder(ctx context.Context, b rankcache.BoardID) (*rankcache.Ladder, error) {
 	var left *redis.DurationCmd
 	var value *redis.StringCmd
@@ -77,8 +73,7 @@ func (m ladderMaker) keep(ctx context.Context, b rankcache.BoardID, owner string
 	return keepScript.Run(ctx, m.client, keys, owner, wire.AppendLadder(nil, l), (LadderLives - LadderEvery).Milliseconds()).Err()
 }
 
-// makeLadder reads the rungs, nil if the board has no run or few members. All are read in one pipeline, between whose commands Redis serves others:
-// what changes meanwhile is in Changes.
+// makeLadder reads the rungs in one pipeline, nil without a run or with few members. Changes has what came between.
 func (m ladderMaker) makeLadder(ctx context.Context, b rankcache.BoardID) (*rankcache.Ladder, error) {
 	var head *redis.ZSliceCmd
 	key := m.names.BoardKey(b)
@@ -110,7 +105,6 @@ func (m ladderMaker) makeLadder(ctx context.Context, b rankcache.BoardID) (*rank
 	return l, nil
 }
 
-// readRungs reads the rungs behind the first ones.
 func (m ladderMaker) readRungs(ctx context.Context, key string, l *rankcache.Ladder) error {
 	var ranks []int
 	for rank := rankcache.LadderFirst; rank < l.Members && rankcache.LadderFirst+len(ranks) < rankcache.MaxRungs; {
@@ -146,8 +140,7 @@ func addRung(l *rankcache.Ladder, e rankcache.Entry, rank int) {
 	}
 }
 
-// readApproximate reads the scores of members, which have their ranks from the ladder of the query, unless the board
-// has begun another run since.
+// readApproximate reads members' scores, whose ranks are the query's ladder's, unless another run has begun.
 func (r reader) readApproximate(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
 	other := r.dataKey(q.Board) != "" // which is read with exact ranks
 	err := r.call(ctx, "approximate", func(ctx context.Context) error {
@@ -177,8 +170,7 @@ func (r reader) readApproximate(ctx context.Context, q *rankcache.Query, a *rank
 	}
 }
 
-// readScores returns the scores of those members of q that are on the board. ZMSCORE costs Redis half as much as ZSCORE for each of 100
-// members; older servers than 6.2 don't have it.
+// readScores returns the scores of q's members on the board, by ZMSCORE (half of ZSCORE's cost) if Redis has it.
 func (r reader) readScores(ctx context.Context, q *rankcache.Query) (stamp rankcache.Stamp, scores map[string]float64, err error) {
 	key, list := r.names.BoardKey(q.Board), []any(nil)
 	if r.mscore.Load() {

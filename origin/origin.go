@@ -12,8 +12,7 @@ import (
 	"rankcache/wire"
 )
 
-// Origin reads boards through one client, which the caller closes. All methods may
-// be called concurrently.
+// Origin reads boards through one client, which the caller closes. All methods may be called concurrently.
 type Origin struct {
 	reader
 	bulkReader
@@ -32,6 +31,9 @@ type link struct {
 	hasData func(rankcache.BoardID) bool
 	metrics metrics
 	mscore  atomic.Bool // the server may have ZMSCORE
+	trips   trips
+
+	histories histories
 }
 
 // Option changes a default of [New].
@@ -40,8 +42,7 @@ type Option func(*link)
 // WithTotalSource sets where a board's state is kept. Default: its meta.
 func WithTotalSource(t TotalSource) Option { return func(l *link) { l.total = t } }
 
-// WithTimeout limits each round trip, in addition to the caller's context.
-// Default: [DefaultTimeout].
+// WithTimeout limits each round trip, in addition to the caller's context. Default: [DefaultTimeout].
 func WithTimeout(d time.Duration) Option { return func(l *link) { l.timeout = d } }
 
 // WithData sets which boards have members with data beside their scores. Default: none.
@@ -54,7 +55,7 @@ func WithRegisterer(reg prometheus.Registerer) Option {
 
 // New returns an Origin that reads through client. It sends nothing yet.
 func New(client redis.UniversalClient, names wire.Names, opts ...Option) *Origin {
-	l := &link{client: client, names: names, timeout: DefaultTimeout}
+	l := &link{client: client, names: names, timeout: DefaultTimeout, trips: trips{bare: make(map[rankcache.BoardID]time.Time)}}
 	l.mscore.Store(true)
 	for _, opt := range opts {
 		opt(l)
@@ -65,10 +66,9 @@ func New(client redis.UniversalClient, names wire.Names, opts ...Option) *Origin
 	return &Origin{reader{l}, bulkReader{l}, scanner{l}, auditor{l}, sizer{l}, ladderMaker{l}}
 }
 
-// call runs one round trip with the time-out, measures it and classifies its
-// error.
+// call runs one round trip with the time-out, measures it with the wait for its turn, and classifies its error.
 func (l *link) call(ctx context.Context, op string, roundTrip func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, l.timeout)
+	bounded, cancel := bound(ctx, l.timeout)
 	defer cancel()
 	begin := time.Now()
 	err := explain(ctx, op, roundTrip(bounded))
@@ -76,8 +76,7 @@ func (l *link) call(ctx context.Context, op string, roundTrip func(context.Conte
 	return err
 }
 
-// keys returns the keys of every read of a board: its sorted set and, unless there
-// is none, that of its state.
+// keys returns the keys of every read of a board: its sorted set and, unless there is none, that of its state.
 func (l *link) keys(b rankcache.BoardID) []string {
 	keys := []string{l.names.BoardKey(b)}
 	if state := l.total.key(l.names, b); state != "" {
@@ -86,9 +85,8 @@ func (l *link) keys(b rankcache.BoardID) []string {
 	return keys
 }
 
-// transaction runs the commands that add queues in one MULTI with those that read
-// the board's members and state. For a page of 50 rows MULTI costs Redis a third less
-// than a script.
+// transaction runs the commands that add queues in one MULTI with those that read the board's members and state. For a
+// page of 50 rows MULTI costs Redis a third less than a script.
 func (l *link) transaction(ctx context.Context, b rankcache.BoardID, add func(redis.Pipeliner)) (rankcache.Stamp, error) {
 	var members *redis.IntCmd
 	var state *redis.StringCmd

@@ -13,16 +13,13 @@ import (
 	"rankcache/wire"
 )
 
-// MaxAround is the most neighbours on each side of a member.
-const MaxAround = (rankcache.MaxTop - 1) / 2
+const MaxAround = (rankcache.MaxTop - 1) / 2 // the most neighbours on each side of a member
 
-// reader answers queries.
 type reader struct{ *link }
 
-// Read implements [rankcache.Reader]. Each answer is of one instant of its board. A board that
-// does not exist is empty, and a member that is not on the board has rank 0. Distinct scores
-// are not counted: a script would have to read all the members ahead. An error wraps
-// [rankcache.ErrUnavailable] if Redis is unreachable or late.
+// Read implements [rankcache.Reader]. Each answer is of one instant of its board. A board that does not exist is empty,
+// and a member that is not on the board has rank 0. Distinct scores are not counted: a script would have to read all
+// the members ahead. An error wraps [rankcache.ErrUnavailable] if Redis is unreachable or late.
 //
 // One query for rows or for standings alone is a transaction; for a page of 50 rows that
 // costs Redis a third less than a script. All others, and several queries, are scripts in one
@@ -71,26 +68,6 @@ func (r reader) readPage(ctx context.Context, q *rankcache.Query, a *rankcache.A
 		if err == nil {
 			a.Begin(q, rankcache.SourceRedis, stamp, stamp.At)
 			a.Entries, err = toEntries(key, rows.Val())
-		}
-		return err
-	})
-	if err != nil {
-		a.Fail(err)
-	}
-}
-
-func (r reader) readStandings(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
-	ranks, scores := make([]*redis.IntCmd, len(q.Members)), make([]*redis.FloatCmd, len(q.Members))
-	err := r.call(ctx, "standings", func(ctx context.Context) error {
-		key := r.names.BoardKey(q.Board)
-		stamp, err := r.transaction(ctx, q.Board, func(p redis.Pipeliner) {
-			for i, m := range q.Members {
-				ranks[i], scores[i] = zRank(ctx, p, key, m, q.Order), p.ZScore(ctx, key, m)
-			}
-		})
-		if err == nil {
-			a.Begin(q, rankcache.SourceRedis, stamp, stamp.At)
-			err = setStandings(key, a.Own, ranks, scores)
 		}
 		return err
 	})
@@ -199,7 +176,6 @@ func (r reader) scriptCall(q *rankcache.Query) scriptCall {
 // exact returns a score as an argument that Redis reads as the same.
 func exact(score float64) string { return strconv.FormatFloat(score, 'g', 17, 64) }
 
-// flag returns an argument of a script.
 func flag(on bool) string {
 	if on {
 		return "1"
@@ -264,8 +240,7 @@ func toAhead(count any) rankcache.Ahead {
 	return rankcache.Ahead{Members: int(n), Scores: -1}
 }
 
-// setOwn sets a member to rank, score, index of the first neighbour, neighbours, the row with
-// the nearest better score and the count ahead.
+// setOwn sets a member to rank, score, neighbours and their index, the nearest better score and the count ahead.
 func setOwn(key string, own *rankcache.Own, reply any) (err error) {
 	list, ok := reply.([]any)
 	if !ok { // it is not on the board

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// OldestReplica is how old an answer of a replica may be that no query asks to be younger: beyond it the primary answers.
+	// OldestReplica is how old a replica's answer may be if no query asks for less: then the primary answers.
 	OldestReplica = 5 * time.Second
 	// youngestReplica is the age below which replicas are not asked: keepers write the time three times a second.
 	youngestReplica = 100 * time.Millisecond
-	// replicaLookEvery is how often it is looked whether replicas may be read, primaryLookEvery how often the primary is asked for its history, and
-	// a cluster for its masters.
+	// How often replicas are looked at, and the primary is asked for its history, a cluster for its masters.
 	replicaLookEvery, primaryLookEvery = time.Second, 5 * time.Second
 )
 
-// Replicas reads boards from replicas of a primary, and from the primary what these must not answer. An answer of a replica is one that
-// the primary gave at [rankcache.Answer].CurrentAt or later, and within the bounds of its query. The primary answers where
-// a query is for it alone, where the bounds ask for more, where the replica has no member of the board, and while no replica follows the primary:
-// one of it has the same history (master_replid), and each answer has with it which master was followed, with the link up. While the
-// primary does not answer, a replica that followed it does, if it had what the primary had up to [OldestReplica] before.
+// Replicas reads boards from replicas of a primary, and from the primary what these must not answer. An answer of a
+// replica is one that the primary gave at [rankcache.Answer].CurrentAt or later, and within the bounds of its query.
+// The primary answers where a query is for it alone, where the bounds ask for more, where the replica has no member of
+// the board, and while no replica follows the primary: one of it has the same history (master_replid), and each answer
+// has with it which master was followed, with the link up. While the primary does not answer, a replica that followed
+// it does, if it had what the primary had up to [OldestReplica] before.
 //
 // Where boards are on several masters, each has a replica of its own, with an age of its own.
 //
@@ -63,7 +63,6 @@ type slotRange struct {
 	*follower
 }
 
-// of returns the follower of a key, or another one.
 func (t *slotTable) of(key string, other *follower) *follower {
 	if len(t.ranges) == 0 {
 		return t.followers[0]
@@ -94,9 +93,10 @@ type ReplicaState struct {
 	Parts []ReplicaState `json:"parts,omitempty"`
 }
 
-// NewReplicas returns what reads from the replicas that client leads to, as primary does from its own: of a cluster ([RoleRead]) or of instances,
-// as many as primary has, if that reads from such. written is the key of the time that the keeper of one primary writes; of several
-// each has a key of its own ([wire.MasterWrittenKey]). It sends nothing yet.
+// NewReplicas returns what reads from the replicas that client leads to, as primary does from its own: of a cluster
+// ([RoleRead]) or of instances, as many as primary has, if that reads from such. written is the key of the time that
+// the keeper of one primary writes; of several each has a key of its own ([wire.MasterWrittenKey]). It sends nothing
+// yet.
 func NewReplicas(primary *Origin, client redis.UniversalClient, written string, log *slog.Logger, reg prometheus.Registerer) *Replicas {
 	r := &Replicas{primary: primary.reader, log: log}
 	set := metric.New(reg, "redis_read_")
@@ -230,7 +230,7 @@ func (r *Replicas) Run(ctx context.Context) error {
 	return nil
 }
 
-// Look looks once whether replicas may be read, as Run does, which is not called at the same time, and returns what it found.
+// Look looks once whether replicas may be read, and returns what it found; not beside Run.
 func (r *Replicas) Look(ctx context.Context) ReplicaState {
 	r.followMasters(ctx)
 	var all sync.WaitGroup

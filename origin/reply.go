@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // toEntries converts rows that go-redis has parsed.
@@ -24,8 +26,7 @@ func toEntries(key string, rows []redis.Z) ([]rankcache.Entry, error) {
 	return entries, nil
 }
 
-// pairsToEntries converts the list member, score, member, score, ... of a script or
-// a scan.
+// pairsToEntries converts the list member, score, member, score, ... of a script or a scan.
 func pairsToEntries[T any](key string, pairs []T) ([]rankcache.Entry, error) {
 	entries := make([]rankcache.Entry, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -74,8 +75,7 @@ func setStandings(key string, own []rankcache.Own, ranks []*redis.IntCmd, scores
 	return nil
 }
 
-// toScores maps the members to their scores, without those that are not on the
-// board.
+// toScores maps the members to their scores, without those that are not on the board.
 func toScores(key string, members []string, v any) (map[string]float64, error) {
 	list, _ := v.([]any)
 	if len(list) != len(members) {
@@ -93,4 +93,49 @@ func toScores(key string, members []string, v any) (map[string]float64, error) {
 		scores[m] = score
 	}
 	return scores, nil
+}
+
+// dataKey returns the key of what members have beside their scores, "" for boards whose members have nothing.
+func (l *link) dataKey(b rankcache.BoardID) string {
+	if l.hasData == nil || !l.hasData(b) {
+		return ""
+	}
+	return l.names.CompanionKey(b, wire.Data)
+}
+
+// joinData joins members, as they are on a board's rows, with their data in Redis, which can be newer than the rows.
+func (l *link) joinData(ctx context.Context, key string, rows []rankcache.Entry) error {
+	if key == "" || len(rows) == 0 {
+		return nil
+	}
+	members := make([]string, len(rows))
+	for i := range rows {
+		members[i] = rows[i].Member
+	}
+	values, err := l.client.HMGet(ctx, key, members...).Result()
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		text, _ := v.(string)
+		rows[i].Member = rankcache.JoinData(rows[i].Member, text)
+	}
+	return nil
+}
+
+// toData converts the list member, data, member, data, ... of a script.
+func toData(key string, list any) (d *rankcache.Data, err error) {
+	if list == nil {
+		return nil, nil
+	}
+	pairs, ok := list.([]any)
+	if !ok {
+		return nil, &badReply{key, fmt.Sprintf("answered %T for the data of members", list)}
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		member, _ := pairs[i].(string)
+		text, _ := pairs[i+1].(string)
+		d = d.With(member, text)
+	}
+	return d, nil
 }

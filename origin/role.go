@@ -10,13 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrNotMaster reports a Redis that is a replica, or a Sentinel. Replicas lag behind,
-// which looks like lost writes.
+// ErrNotMaster reports a Redis that is a replica, or a Sentinel. Replicas lag behind, which looks like lost writes.
 var ErrNotMaster = errors.New("this Redis is no master")
 
-// CheckMaster returns an error that wraps [ErrNotMaster] if the client's server is
-// none, and whether it tells: some proxies do not know ROLE, and an ACL may forbid it.
-// The nodes of a cluster redirect to masters themselves, so that they are not asked.
+// CheckMaster returns an error that wraps [ErrNotMaster] if the server is none, and whether it tells: proxies may not
+// know ROLE, ACLs forbid it. A cluster's nodes redirect, and are not asked.
 func CheckMaster(ctx context.Context, client redis.UniversalClient) (known bool, err error) {
 	if _, ok := client.(*redis.ClusterClient); ok {
 		return true, nil
@@ -24,13 +22,11 @@ func CheckMaster(ctx context.Context, client redis.UniversalClient) (known bool,
 	return judgeRole(client.Do(ctx, "ROLE"))
 }
 
-// onlyMaster refuses a new connection to a server that is not a master.
 func onlyMaster(ctx context.Context, conn *redis.Conn) error {
 	return judgeConn(conn.Do(ctx, "ROLE"))
 }
 
-// roleHolds is for how long new connections are taken for a master's after one answered:
-// many are opened while Redis is slow, and the question is a round trip more before the first answer.
+// roleHolds is how long new connections count as a master's after one answered: each question is a round trip more.
 const roleHolds = 10 * time.Second
 
 // rarely has one connection in roleHolds checked, and the next one after a bad one.
@@ -58,8 +54,7 @@ func onlyMasterOrSentinel(ctx context.Context, conn *redis.Conn) error {
 	return judgeConn(role)
 }
 
-// RoleMaster and RoleReplica are what a Redis is to be: a replica is read in another region than the writers'. RoleRead is a replica that is
-// read beside its master ([Replicas]).
+// What a Redis is to be: RoleReplica is read in another region than the writers', RoleRead beside its master.
 const RoleMaster, RoleReplica, RoleRead = "master", "replica", "read"
 
 // masterOrReplica refuses a new connection to a Sentinel.
@@ -71,8 +66,7 @@ func masterOrReplica(ctx context.Context, conn *redis.Conn) error {
 	return judgeConn(role)
 }
 
-// CheckReplica returns what a server is that may be a replica, in words, and an error that wraps [ErrNotMaster] if it is neither that
-// nor a master.
+// CheckReplica tells in words what a server is; an error wraps [ErrNotMaster] if neither replica nor master.
 func CheckReplica(ctx context.Context, client redis.UniversalClient) (is string, err error) {
 	role := client.Do(ctx, "ROLE")
 	if values, _ := role.Slice(); len(values) > 3 && values[0] == "slave" {

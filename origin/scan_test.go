@@ -3,7 +3,9 @@ package origin
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"rankcache"
@@ -97,5 +99,51 @@ func TestMeta(t *testing.T) {
 	must(t, b.client.Set(t.Context(), b.names().MetaKey(b.id), "917", 0).Err())
 	if _, _, err := b.Meta(t.Context(), b.id); !errors.Is(err, wire.ErrMeta) {
 		t.Error("no meta:", err)
+	}
+}
+
+// Orders are known from either set, and none is of a board that is not there.
+func TestOrders(t *testing.T) {
+	b := newBoard(t)
+	ask := func(sinceWanted int64, want ...bool) {
+		t.Helper()
+		got, since, err := b.Orders(t.Context(), b.id, []string{"old", "none", "new"})
+		must(t, err)
+		equal(t, "known", got, want)
+		equal(t, "since", since, sinceWanted)
+	}
+	for set, id := range []string{"old", "new"} {
+		key := b.names().OrdersKey(b.id, set, wire.OrderBucket(id, 1))
+		must(t, b.client.HSet(t.Context(), key, wire.OrderField(id), "record").Err())
+	}
+	ask(math.MaxInt64, false, false, false)
+	b.fill(t, 10, abc...)
+	meta, _, err := b.Meta(t.Context(), b.id)
+	must(t, err)
+	ask(meta.OrdersSince(), true, false, true)
+	must(t, b.client.Close())
+	if _, _, err := b.Orders(t.Context(), b.id, []string{"old"}); !errors.Is(err, rankcache.ErrUnavailable) {
+		t.Errorf("without Redis: %v", err)
+	}
+}
+
+// Where a board is are its state, and the history of its server; without the board neither is told.
+func TestHome(t *testing.T) {
+	b := newBoard(t)
+	state, _, err := b.Home(t.Context(), b.id)
+	must(t, err)
+	equal(t, "no board", state, rankcache.State{})
+	b.fill(t, 10, abc...)
+	want, err := b.client.Info(t.Context(), "replication").Result()
+	must(t, err)
+	state, era, err := b.Home(t.Context(), b.id)
+	must(t, err)
+	equal(t, "state", state, b.state(10))
+	if len(era) != wire.EraLen || !strings.Contains(want, "master_replid:"+era) {
+		t.Errorf("era %q of %s", era, want)
+	}
+	must(t, b.client.Close())
+	if _, _, err := b.Home(t.Context(), b.id); !errors.Is(err, rankcache.ErrUnavailable) {
+		t.Errorf("without Redis: %v", err)
 	}
 }

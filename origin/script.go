@@ -9,8 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scripts only read. Each declares all its keys, the board's and that of its
-// state if there is one, so that a cluster can route it.
+// The scripts only read. Each declares its keys, the board's and its state's, so that a cluster can route it.
 var (
 	//go:embed whole.lua
 	wholeSource string
@@ -23,15 +22,12 @@ var (
 	sampleScript = redis.NewScript(sampleSource)
 )
 
-// scriptCall is one run of a script.
 type scriptCall struct {
 	keys []string
 	args []any
 }
 
-// runAll runs the script once per call in one pipeline, and repeats those that
-// Redis did not have in a second one with the source. The replies are in the order
-// of the calls; each has its own error.
+// runAll runs the script once per call in a pipeline, with its source where Redis lacks it. Each reply has its error.
 func runAll(ctx context.Context, client redis.UniversalClient, script *redis.Script, calls []scriptCall) []*redis.Cmd {
 	replies := make([]*redis.Cmd, len(calls))
 	_, _ = client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its error

@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// sentinelTimeout bounds one question to one Sentinel.
-	sentinelTimeout = 500 * time.Millisecond
-	// sentinelEvery is the shortest time between two questions to all of them.
-	sentinelEvery = 50 * time.Millisecond
+	sentinelTimeout = 500 * time.Millisecond // bounds one question to one Sentinel
+	sentinelEvery   = 50 * time.Millisecond  // the shortest time between two questions to all of them
 )
 
-// askAllSentinels has a client ask all its Sentinels when the master that one of them named
-// can't be reached. By itself it believes one of them, which may hear of a failover a
-// second or two after the others.
+// askAllSentinels has a client ask all Sentinels when the master that one named can't be reached: it may be behind.
 func askAllSentinels(client *redis.Client, o *redis.FailoverOptions) {
-	client.AddHook(&sentinelHook{options: o, dial: redis.NewDialer(client.Options())})
+	dial := o.Dialer
+	if dial == nil {
+		dial = redis.NewDialer(client.Options())
+	}
+	client.AddHook(&sentinelHook{options: o, dial: dial})
 }
 
-// sentinelHook is the [redis.Hook] of a client that follows Sentinels.
 type sentinelHook struct {
 	options *redis.FailoverOptions
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -37,8 +36,7 @@ type sentinelHook struct {
 	namedAt time.Time
 }
 
-// DialHook tries what the other Sentinels name, the newest first. Where no master can be
-// reached it returns a connection that fails, and no error.
+// DialHook tries what the other Sentinels name, the newest first. Without a master it returns a failing connection.
 func (h *sentinelHook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
@@ -54,10 +52,8 @@ func (h *sentinelHook) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// failedConn is a connection that was not made: its first use returns why. An error of the
-// dial would count in go-redis's pool, which after one for each of its connections
-// answers by itself, and dials once a second only (tryDial): local boards that are
-// compared with a new master would be unreadable for so long.
+// failedConn is a connection that was not made: its first use returns why. Errors of dials would count in go-redis's
+// pool, which then answers by itself and dials once a second (tryDial): local boards would be unreadable.
 type failedConn struct {
 	net.Conn // for its addresses and deadlines
 	err      error
@@ -71,10 +67,8 @@ func newFailedConn(err error) *failedConn {
 func (c *failedConn) Read([]byte) (int, error)  { return 0, c.err }
 func (c *failedConn) Write([]byte) (int, error) { return 0, c.err }
 
-// ProcessHook changes nothing.
 func (h *sentinelHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
-// ProcessPipelineHook changes nothing.
 func (h *sentinelHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
@@ -85,8 +79,7 @@ type namedMaster struct {
 	epoch int
 }
 
-// masters returns the masters that the Sentinels name, each once, the newest first. Dials that
-// fail at the same time share a question.
+// masters returns the masters that Sentinels name, the newest first. Dials that fail together share a question.
 func (h *sentinelHook) masters(ctx context.Context) []namedMaster {
 	asked := h.asking.DoChan("", func() (any, error) {
 		if time.Since(h.namedAt) > sentinelEvery {
@@ -123,7 +116,7 @@ func (h *sentinelHook) askAll(ctx context.Context) (all []namedMaster) {
 func (h *sentinelHook) ask(ctx context.Context, addr string) (m namedMaster, err error) {
 	o := h.options
 	client := redis.NewSentinelClient(&redis.Options{Addr: addr, Protocol: o.Protocol, Username: o.SentinelUsername, Password: o.SentinelPassword,
-		TLSConfig: o.TLSConfig, DialTimeout: sentinelTimeout, ReadTimeout: sentinelTimeout, MaxRetries: -1, DisableIdentity: true})
+		Dialer: o.Dialer, TLSConfig: o.TLSConfig, DialTimeout: sentinelTimeout, ReadTimeout: sentinelTimeout, MaxRetries: -1, DisableIdentity: true})
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, sentinelTimeout)
 	defer cancel()

@@ -13,38 +13,32 @@ import (
 )
 
 const (
-	// SizesPage is about how many keys Redis looks at for one page of [Origin.Sizes], and
-	// the most keys of one pipeline: less than 1 ms of Redis's CPU, during which it serves
-	// no other client.
-	SizesPage = 200
-	// usageSamples bounds of how many members MEMORY USAGE adds up the memory.
-	usageSamples = 20
+	// SizesPage is about how many keys Redis looks at for one page of [Origin.Sizes], and the most keys of one
+	// pipeline: less than 1 ms of Redis's CPU, during which it serves no other client.
+	SizesPage    = 200
+	usageSamples = 20 // bounds of how many members MEMORY USAGE adds up the memory
 )
 
 // Size is how large a sorted set is.
 type Size struct {
 	Key     string
 	Members int
-	// Board and Meta are set for a board of rankcache's writer; Meta is nil for every
-	// other sorted set.
+	// Board and Meta are set for a board of rankcache's writer; Meta is nil for every other sorted set.
 	Board rankcache.BoardID
 	Meta  *wire.Meta
 	// The other fields are set by [Origin.Measure].
 
 	Bytes int64 // of the sorted set and its companions, as Redis estimates them; 0: it does not tell
-	// Orders counts the kept order ids of a board, and OrdersBytes is what their hashes
-	// take, 0 if Redis does not tell.
+	// Orders counts the kept order ids of a board, and OrdersBytes is what their hashes take, 0 if Redis does not tell.
 	Orders, OrdersBytes int64
 	Expires             time.Time // by the clock of this process; zero: never
 }
 
-// sizer measures sorted sets.
 type sizer struct{ *link }
 
-// Sizes walks all keys of Redis, in a cluster those of each master in turn, and passes
-// the sorted sets of each page to fn, which owns them; a page may be empty. A key that is
-// there all the time is seen, possibly twice. An error of fn ends the walk and is returned
-// as it is. It needs Redis 6 (SCAN with TYPE).
+// Sizes walks all keys of Redis, in a cluster those of each master in turn, and passes the sorted sets of each page to
+// fn, which owns them; a page may be empty. A key that is there all the time is seen, possibly twice. An error of fn
+// ends the walk and is returned as it is. It needs Redis 6 (SCAN with TYPE).
 func (r sizer) Sizes(ctx context.Context, fn func([]Size) error) error {
 	masters, err := r.masters(ctx)
 	if err != nil {
@@ -58,8 +52,7 @@ func (r sizer) Sizes(ctx context.Context, fn func([]Size) error) error {
 	return nil
 }
 
-// masters returns the clients of the servers that have keys. They are the client's and
-// not closed by the caller.
+// masters returns the clients of the servers that have keys. They are the client's and not closed by the caller.
 func (r sizer) masters(ctx context.Context) (masters []redis.Cmdable, err error) {
 	cluster, ok := r.client.(*redis.ClusterClient)
 	if !ok {
@@ -97,8 +90,7 @@ func (r sizer) sizesOf(ctx context.Context, master redis.Cmdable, fn func([]Size
 	}
 }
 
-// SizesOf returns the sizes of boards in their order, which the caller owns; one that is not there has no members. It reads them all in one pipeline:
-// SizesPage are enough.
+// SizesOf returns the boards' sizes in their order, in one pipeline: SizesPage are enough. The caller's slice.
 func (r sizer) SizesOf(ctx context.Context, boards []rankcache.BoardID) ([]Size, error) {
 	keys := make([]string, len(boards))
 	for i, b := range boards {
@@ -134,8 +126,7 @@ func (r sizer) readSizes(ctx context.Context, keys []string) ([]Size, error) {
 	return page, err
 }
 
-// fill takes the replies about a key. One that is no sorted set any more has no members;
-// one whose meta can't be read is no board.
+// fill takes the replies about a key. What is no sorted set has no members; with a bad meta it is no board.
 func (s *Size) fill(members *redis.IntCmd, meta *redis.StringCmd) error {
 	if err := members.Err(); err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return err
@@ -159,9 +150,8 @@ func (s *Size) fill(members *redis.IntCmd, meta *redis.StringCmd) error {
 	return nil
 }
 
-// Measure sets the memory and the expiry of a sorted set and, of a board, the number and
-// the memory of its order ids. It calls between before each round trip but the first, and
-// returns its error. found is false if the key is gone.
+// Measure sets the memory and the expiry of a sorted set and, of a board, the number and the memory of its order ids.
+// It calls between before each round trip but the first, and returns its error. found is false if the key is gone.
 func (r sizer) Measure(ctx context.Context, s *Size, between func() error) (found bool, err error) {
 	err = r.call(ctx, "measure", func(ctx context.Context) error {
 		var usage []*redis.IntCmd
@@ -194,8 +184,7 @@ func (r sizer) Measure(ctx context.Context, s *Size, between func() error) (foun
 	return true, r.measureOrders(ctx, s, between)
 }
 
-// usageOf returns the answer of MEMORY USAGE, 0 where there is no key or the server or
-// the user does not have the command.
+// usageOf returns the answer of MEMORY USAGE, 0 for no key, or where server or user does not have it.
 func usageOf(usage *redis.IntCmd) (int64, error) {
 	n, err := usage.Result()
 	if errors.Is(err, redis.Nil) || refused(err) {

@@ -12,15 +12,12 @@ import (
 	"rankcache"
 )
 
-// stampsAtOnce is the most boards in one pipeline. While one is composed, or its replies are
-// read, page reads wait: with 500 boards at once each took about half a millisecond.
-const stampsAtOnce = 100
+const stampsAtOnce = 100 // the most boards in a pipeline: page reads wait for it, half a millisecond with 500
 
-// Stamps returns the state and the members of each board, read in one pipeline for
-// every 100 boards; each stamp is of one instant. A seq of 0 is unknown: its key is
-// missing, or (with an error that joins the reasons) the board could not be read. After a
-// pipeline that Redis leaves unanswered the rest is not asked for. The members are those of
-// the sorted set; the sum is unknown while a writer adds the board up.
+// Stamps returns the state and the members of each board, read in one pipeline for every 100 boards; each stamp is of
+// one instant. A seq of 0 is unknown: its key is missing, or (with an error that joins the reasons) the board could not
+// be read. After a pipeline that Redis leaves unanswered the rest is not asked for. The members are those of the sorted
+// set; the sum is unknown while a writer adds the board up.
 func (b bulkReader) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
 	stamps := make([]rankcache.Stamp, len(boards))
 	var errs []error
@@ -68,8 +65,7 @@ type stampRead struct {
 	err           error
 }
 
-// readStamps reads the stamps of the first boards in one pipeline and returns the
-// first error.
+// readStamps reads the stamps of the first boards in one pipeline and returns the first error.
 func (b bulkReader) readStamps(ctx context.Context, boards []rankcache.BoardID, reads []stampRead) (first error) {
 	at := time.Now()                                               // the replies can't be older
 	_, _ = b.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its error

@@ -10,18 +10,14 @@ import (
 	"rankcache/wire"
 )
 
-// TotalSource is where Redis keeps a board's state. The zero value is the board's meta,
-// which rankcache's writer keeps and which has run, seq and sum; other sources have a
-// seq at most.
+// TotalSource is where Redis keeps a board's state. Zero: the meta, with run, seq and sum; others have a seq at most.
 type TotalSource struct {
 	pattern string // a key with <board> in it; "" is the meta key
 	none    bool
 }
 
-// ParseTotalSource parses "seq" (or "") for the board's meta, "key:<pattern>" with
-// <board> once in the pattern for a count of applied changes, or "none" for boards
-// without a count. In a cluster the pattern must hash to the slot of the board's own
-// key, as in "key:{<board>}:count".
+// ParseTotalSource parses "seq" (or "") for the meta, "key:<pattern>" with <board> once for a count of changes, or
+// "none". In a cluster the pattern must hash to the board's slot, as "key:{<board>}:count".
 func ParseTotalSource(s string) (TotalSource, error) {
 	pattern, isKey := strings.CutPrefix(s, "key:")
 	switch {
@@ -57,8 +53,7 @@ func (t TotalSource) key(names wire.Names, b rankcache.BoardID) string {
 	return names.MetaKey(b)
 }
 
-// stampOf parses the value of key, which was read together with the number of members. The
-// state of a missing key is zero, which means unknown, never "nothing was applied".
+// stampOf parses the value of key, read with the number of members. A missing key's state is unknown (zero).
 func (t TotalSource) stampOf(key string, v any, members int, at time.Time) (rankcache.Stamp, error) {
 	stamp := rankcache.Stamp{Members: members, At: at}
 	switch v := v.(type) {
@@ -79,8 +74,7 @@ func (t TotalSource) stampOf(key string, v any, members int, at time.Time) (rank
 	return stamp, &badReply{key, fmt.Sprintf("answered %T", v)}
 }
 
-// stamp converts members and state as every script returns them; keys are those
-// of [link.keys].
+// stamp converts members and state as every script returns them; keys are those of [link.keys].
 func (t TotalSource) stamp(keys []string, members, state any, at time.Time) (rankcache.Stamp, error) {
 	n, ok := members.(int64)
 	if !ok {
@@ -89,8 +83,7 @@ func (t TotalSource) stamp(keys []string, members, state any, at time.Time) (ran
 	return t.stampOf(keys[len(keys)-1], state, int(n), at)
 }
 
-// addMeta adds what a board's meta tells. There is no sum while the board is adopted, or if
-// its sorted set was changed past the writer: then the sum is of another set.
+// addMeta adds what a meta tells: no sum while the board is adopted, or was changed past the writer.
 func addMeta(stamp *rankcache.Stamp, key, value string) error {
 	meta, err := wire.ParseMeta(value)
 	if err != nil {

@@ -6,10 +6,9 @@ import (
 	"io"
 )
 
-// decodeAnswer reads {"profiles":{"<member>":{…},…}} from r into answers, in the
-// order of members. Fields beside "profiles" are skipped. An error in the document
-// ends decoding; an error in one profile is set in its answer. All errors are
-// [*BadAnswer]s, except those of r.
+// decodeAnswer reads {"profiles":{"<member>":{…},…}} from r into answers, in the order of members. Fields beside
+// "profiles" are skipped. An error in the document ends decoding; an error in one profile is set in its answer. All
+// errors are [*BadAnswer]s, except those of r.
 func decodeAnswer(r io.Reader, members []string, answers []Answer, maxProfile int) error {
 	d := answerDecoder{json.NewDecoder(r), maxProfile}
 	found := false
@@ -29,8 +28,7 @@ func decodeAnswer(r io.Reader, members []string, answers []Answer, maxProfile in
 	return d.end()
 }
 
-// answerDecoder reads an answer token by token, so that only one profile at a
-// time is in memory before it is checked.
+// answerDecoder reads an answer token by token, so that only one profile at a time is in memory before it is checked.
 type answerDecoder struct {
 	*json.Decoder
 	maxProfile int
@@ -103,8 +101,7 @@ func (d answerDecoder) end() error {
 	return bad(KindJSON, "data after the end of the answer")
 }
 
-// broken makes a BadAnswer of bad or truncated JSON, and returns errors of the
-// reader as they are.
+// broken makes a BadAnswer of bad or truncated JSON, and returns errors of the reader as they are.
 func (d answerDecoder) broken(err error) error {
 	if err == nil {
 		return nil
@@ -116,8 +113,7 @@ func (d answerDecoder) broken(err error) error {
 	return err
 }
 
-// limitReader fails after n bytes. io.LimitReader would end there, and an answer
-// that is too long would look like a truncated one.
+// limitReader fails after n bytes, where io.LimitReader would end and the answer look truncated.
 type limitReader struct {
 	r io.Reader
 	n int64 // bytes left

@@ -10,8 +10,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// The circuit breaker before the source. While it is open, loads fail at once
-// and pages do not wait; then one call at a time tries again.
+// The circuit breaker: while it is open loads fail at once and pages do not wait; then one call at a time tries.
 const (
 	breakAfter      = 5                // failures in a row
 	breakRequests   = 20               // or, of at least so many calls
@@ -56,7 +55,6 @@ func (s *guardedSource) logState(_ string, from, to gobreaker.State) {
 	}
 }
 
-// load makes one call, unless the breaker is open.
 func (s *guardedSource) load(ctx context.Context, members []string, answers []Answer) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

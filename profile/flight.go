@@ -1,11 +1,12 @@
 package profile
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
-// flight is the one load of a member, however many pages wait for it. A flight
-// that is done leaves loader.flights, or stays there for a while as a recent
-// result when its value is not in the store: refused by the cache, so that the
-// next pages need no load, or failed, so that they do not retry at once.
+// flight is the one load of a member, for all pages that wait. A done one leaves loader.flights, or stays a while as a
+// recent result if its value is not in the store: refused by the cache, or failed.
 type flight struct {
 	member  string
 	key     uint64
@@ -24,8 +25,7 @@ type flight struct {
 type call struct {
 	flights []*flight
 	done    chan struct{} // closed when all of them are done
-	// waitedSince is when the first page began to wait: pages that come later do not
-	// wait a whole deadline again for a service that hangs. Guarded by loader.mu.
+	// waitedSince is when the first page began to wait: later ones don't wait a whole deadline. loader.mu guards it.
 	waitedSince time.Duration
 	// background calls come after those of pages; queued ones are counted in the
 	// queue; taken ones are with a worker. Guarded by loader.mu.
@@ -41,8 +41,7 @@ func (k *call) isDone() bool {
 	}
 }
 
-// queue holds the calls that no worker has taken yet. loader.mu guards all but
-// ready.
+// queue holds the calls that no worker has taken yet. loader.mu guards all but ready.
 type queue struct {
 	pages, background []*call
 	members           int           // waiting in both
@@ -65,8 +64,7 @@ func (q *queue) push(k *call) {
 	q.wake()
 }
 
-// take returns as many calls as fit into one batch, those of pages first; none
-// when the queue is empty.
+// take returns as many calls as fit into one batch, those of pages first; none when the queue is empty.
 func (q *queue) take(batch int) (calls []*call) {
 	for _, list := range []*[]*call{&q.pages, &q.background} {
 		for len(*list) > 0 {
@@ -92,4 +90,73 @@ func (q *queue) wake() {
 	case q.ready <- struct{}{}:
 	default:
 	}
+}
+
+// groupBits gives 16,384 revision counters in 64 KiB, a core's cache. More groups would invalidate fewer pages.
+const groupBits = 14
+
+// revisions counts how often a profile was stored or dropped: in total, and per group of members. They outlive the
+// entries: a member that was evicted and loaded again, or refused by the cache, has still changed.
+type revisions struct {
+	total  atomic.Uint64 // raised after the group
+	groups [1 << groupBits]atomic.Uint32
+}
+
+func group(key uint64) uint32 { return uint32(key >> (64 - groupBits)) } // the shards of ristretto use the low bits
+
+func (r *revisions) of(key uint64) uint32 { return r.groups[group(key)].Load() }
+
+// bump is called after the store was changed.
+func (r *revisions) bump(key uint64) {
+	r.groups[group(key)].Add(1)
+	r.total.Add(1)
+}
+
+// stamp records the revisions of a page's profiles while it is joined. A nil stamp records nothing.
+type stamp struct {
+	rows    []rowStamp
+	checked atomic.Uint64 // the total revision plus one at which the rows were last found unchanged; 0: never
+	expiry  time.Duration // when the first row is due for another look-up: expired, stale or missing
+}
+
+type rowStamp struct{ group, revision uint32 } // the group of a row's member, and the group's revision
+
+const never time.Duration = 1<<63 - 1
+
+func newStamp(rows int) *stamp { return &stamp{rows: make([]rowStamp, rows), expiry: never} }
+
+// record sets the row's revision, which the caller reads before it looks the profile up. Read afterwards, a profile
+// stored in between would be recorded with an older value, and the page would stay wrong until it expires.
+func (s *stamp) record(row int, key uint64, revision uint32) {
+	if s != nil {
+		s.rows[row] = rowStamp{group(key), revision}
+	}
+}
+
+// recheckAt makes the stamp expire at t or earlier.
+func (s *stamp) recheckAt(t time.Duration) {
+	if s != nil {
+		s.expiry = min(s.expiry, t)
+	}
+}
+
+// fresh reports whether joining the page again would give the same profiles and start no load.
+//
+// The total is read before the rows and recorded after them. A change in between, too late for the rows, raises the
+// total above the one that was read, so the next call finds another total and checks the rows.
+func (s *stamp) fresh(r *revisions, now time.Duration) bool {
+	if now >= s.expiry {
+		return false
+	}
+	total := r.total.Load()
+	if s.checked.Load() == total+1 {
+		return true
+	}
+	for i := range s.rows {
+		if r.groups[s.rows[i].group%(1<<groupBits)].Load() != s.rows[i].revision {
+			return false
+		}
+	}
+	s.checked.Store(total + 1)
+	return true
 }

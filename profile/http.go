@@ -22,25 +22,16 @@ const (
 
 // HTTPOptions configure a profile service that is reached over HTTP.
 type HTTPOptions struct {
-	// URL accepts POST {"members":["…"]} and answers
-	// {"profiles":{"<member>":{…}}}, without the members that it does not know.
-	URL string
-	// Header is sent with every request, such as Authorization.
-	Header http.Header
-	// Current, if it is not nil, returns URL and header as they are now; it is called
-	// before each request, concurrently. Its header is not changed.
-	Current func() (url string, header http.Header)
-	// TLS is used for https. nil: the system's certificates.
-	TLS *tls.Config
-	// Timeout bounds one request, its answer included. 0: [Options].CallTimeout
-	// alone bounds it.
-	Timeout time.Duration
-	// Connections is the number of idle connections that are kept, for IdleTimeout.
-	// 0: [DefaultCalls] and [DefaultIdleTimeout].
-	Connections int
+	// URL accepts POST {"members":["…"]} and answers {"profiles":{"<member>":{…}}}, without unknown members.
+	URL    string
+	Header http.Header // sent with every request, such as Authorization
+	// Current, if not nil, returns URL and header as they are now. It is called concurrently, its header not changed.
+	Current     func() (url string, header http.Header)
+	TLS         *tls.Config   // used for https. nil: the system's certificates.
+	Timeout     time.Duration // bounds one request, its answer included. 0: [Options].CallTimeout alone bounds it.
+	Connections int           // how many idle connections are kept, for IdleTimeout. 0: the defaults.
 	IdleTimeout time.Duration
-	// MaxAnswer and MaxProfile bound an answer and one profile in it, in bytes;
-	// the latter is 65,535 at most.
+	// MaxAnswer and MaxProfile bound an answer and one profile in it, in bytes; the latter is 65,535 at most.
 	MaxAnswer  int64
 	MaxProfile int
 }
@@ -51,8 +42,7 @@ type HTTP struct {
 	client *http.Client
 }
 
-// NewHTTP returns a source. It opens no connection yet. Errors never contain the
-// URL, which may hold a secret.
+// NewHTTP returns a source. It opens no connection yet. Errors never contain the URL, which may hold a secret.
 func NewHTTP(opts HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(opts.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -68,8 +58,7 @@ func NewHTTP(opts HTTPOptions) (*HTTP, error) {
 	return &HTTP{opts, &http.Client{Transport: transport, Timeout: opts.Timeout, CheckRedirect: noRedirect}}, nil
 }
 
-// noRedirect refuses redirects: they would turn the POST into a GET, or send the
-// headers' secrets to another host.
+// noRedirect refuses redirects: they would turn the POST into a GET, or send the headers' secrets to another host.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close closes the idle connections.

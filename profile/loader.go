@@ -9,8 +9,7 @@ import (
 	"rankcache"
 )
 
-// loader loads members from the source: one flight for each member, several
-// flights in a call. Its workers are in worker.go.
+// loader loads members from the source: one flight for each, several in a call. worker.go has its workers.
 type loader struct {
 	clock
 	opts    Options
@@ -18,8 +17,7 @@ type loader struct {
 	source  *guardedSource
 	metrics *metrics
 
-	// mu guards everything below and every write to the store.
-	mu          sync.Mutex
+	mu          sync.Mutex         // guards everything below and every write to the store
 	flights     map[string]*flight // by member: in progress, or recent results
 	recent      []*flight          // recent results, in no order
 	recentBytes int
@@ -39,8 +37,7 @@ type waiter struct {
 	deadline time.Duration // when the row is answered without its profile
 }
 
-// wait loads the profiles of the given rows, waits for them until the deadline and
-// returns how many are still missing.
+// wait loads the profiles of the given rows, waits for them until the deadline and returns how many are still missing.
 func (l *loader) wait(ctx context.Context, rows []int, members []string, dst [][]byte, s *stamp) (missing int) {
 	if len(rows) == 0 {
 		return 0
@@ -69,9 +66,8 @@ func (l *loader) wait(ctx context.Context, rows []int, members []string, dst [][
 // enqueue finds or makes a flight for every row, dispatches the new ones together,
 // and returns the rows to wait for and how many are refused.
 //
-// A flight may be done between a page's lookup and this call: the page found
-// nothing in the store, would find no flight either, and would load the member a
-// second time. Entries are stored and their flights removed in one step under mu,
+// A flight may be done between a page's lookup and this call: the page found nothing in the store, would find no flight
+// either, and would load the member a second time. Entries are stored and their flights removed in one step under mu,
 // so a second lookup under mu finds one or the other.
 func (l *loader) enqueue(rows []int, members []string, dst [][]byte, s *stamp) (waiters []waiter, refused int) {
 	now := l.now()
@@ -112,9 +108,7 @@ func (l *loader) lookupAgain(row int, member string, now time.Duration, dst [][]
 	return true
 }
 
-// flightOf returns the member's flight: one in progress, a recent result, or a new
-// one, which it adds to created for [loader.dispatch]. It returns nil when too many
-// members are waiting. mu is held.
+// flightOf returns the member's flight, a new one added to created; nil if too many members wait. mu is held.
 func (l *loader) flightOf(member string, now time.Duration, created []*flight) (*flight, []*flight) {
 	if f := l.flights[member]; f != nil && (f.call == nil || !f.call.isDone() || now < f.expiry) { // no call: in created
 		return f, created
@@ -129,8 +123,7 @@ func (l *loader) flightOf(member string, now time.Duration, created []*flight) (
 	return f, append(created, f)
 }
 
-// dispatch queues new flights as calls of at most a batch. mu is held, and has
-// been since they were made.
+// dispatch queues new flights as calls of at most a batch. mu is held, and has been since they were made.
 func (l *loader) dispatch(created []*flight, now time.Duration, background bool) {
 	for len(created) > 0 {
 		n := min(len(created), l.opts.Batch)
@@ -143,8 +136,7 @@ func (l *loader) dispatch(created []*flight, now time.Duration, background bool)
 	}
 }
 
-// promote raises a background call to the priority of pages, and returns when the
-// first page began to wait for it. mu is held.
+// promote raises a background call to pages' priority, and returns when the first page began to wait. mu is held.
 func (l *loader) promote(k *call, now time.Duration) time.Duration {
 	if k.background {
 		k.background = false
@@ -175,7 +167,6 @@ func (l *loader) await(ctx context.Context, w waiter, timer *time.Timer) bool {
 	return false
 }
 
-// refresh loads members in the background.
 func (l *loader) refresh(members []string) {
 	if len(members) == 0 {
 		return
@@ -190,8 +181,7 @@ func (l *loader) refresh(members []string) {
 	l.dispatch(created, now, true)
 }
 
-// drop removes the member's entry and its flight, whose result is discarded: it
-// may be the profile that the caller wants to be rid of.
+// drop removes the member's entry, and its flight, whose result is discarded.
 func (l *loader) drop(member string) bool {
 	key := l.store.key(member)
 	l.mu.Lock()
@@ -205,7 +195,6 @@ func (l *loader) drop(member string) bool {
 	return found || stored
 }
 
-// pending returns how many members wait for a worker.
 func (l *loader) pending() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -49,9 +49,7 @@ func registerGauges(reg prometheus.Registerer, c *Cache) {
 	set.Must()
 }
 
-// tally counts the results of one page's lookups, so that a page touches the shared
-// counters once and not for every row.
-type tally struct{ hits, stale, negative int }
+type tally struct{ hits, stale, negative int } // counts one page's results, so that it touches the shared counters once
 
 func (t *tally) count(e entry, state freshness) {
 	switch {
@@ -89,8 +87,7 @@ func (m *metrics) loaded(members int, took time.Duration, err error) {
 
 func (m *metrics) badProfile(err error) { m.badProfiles.WithLabelValues(kindOf(err)).Inc() }
 
-// Stats is the state of a [Cache] at one moment, for operators. Counts are since the
-// start.
+// Stats is the state of a [Cache] at one moment, for operators. Counts are since the start.
 type Stats struct {
 	Bytes   int64  `json:"bytes"`  // heap that the cached profiles cost
 	Budget  int64  `json:"budget"` // heap that the whole cache may take
@@ -105,8 +102,7 @@ type Stats struct {
 	Breaker string `json:"breaker"` // before the source: closed, half-open or open
 }
 
-// Stats returns the state of the cache. It may be called by any goroutine, also
-// before Run.
+// Stats returns the state of the cache. It may be called by any goroutine, also before Run.
 func (c *Cache) Stats() Stats {
 	m := c.metrics
 	s := Stats{Bytes: c.store.used(), Budget: c.opts.Budget, Pending: c.loader.pending(), Breaker: c.loader.source.breaker.State().String(),

@@ -23,38 +23,24 @@ const (
 	DefaultPending     = 50_000 // members
 )
 
-// minBudget covers the overhead of an empty cache.
-const minBudget = 4 << 20
+const minBudget = 4 << 20 // covers the overhead of an empty cache
 
-// Options bound the memory, the age and the loads of cached profiles. The zero
-// value of each field selects its default.
+// Options bound the memory, the age and the loads of cached profiles. The zero value of each field selects its default.
 type Options struct {
-	// Budget is the heap, in bytes, that the cache may take.
-	Budget int64
-	// TTL is how long a profile is fresh; a random part of up to a tenth is taken
-	// off, so that profiles loaded together do not expire together.
-	TTL time.Duration
-	// NegativeTTL is the TTL of members that the service does not know.
-	NegativeTTL time.Duration
-	// StaleFor is how long after its TTL a profile is still served while it is
-	// refreshed. Afterwards it counts as absent.
-	StaleFor time.Duration
-	// Deadline is the longest that a page waits for profiles.
-	Deadline time.Duration
-	// CallTimeout bounds one call of the source, which continues when its pages
-	// have stopped waiting.
-	CallTimeout time.Duration
-	// Retry is the pause before a member is loaded again after a failed load, and
-	// before a kept page looks up its missing profiles again.
-	Retry time.Duration
-	// Batch bounds the members of one call, Calls the concurrent calls.
-	Batch, Calls int
-	// Pending bounds the members that wait to be loaded. Further members are not
-	// loaded, and their pages do not wait.
+	Budget int64 // the heap, in bytes, that the cache may take
+	// TTL is how long a profile is fresh, less a random tenth at most: those loaded together don't expire together.
+	TTL         time.Duration
+	NegativeTTL time.Duration // the TTL of members that the service does not know
+	// StaleFor is how long after its TTL a profile is served while it is refreshed. Then it counts as absent.
+	StaleFor     time.Duration
+	Deadline     time.Duration // the longest that a page waits for profiles
+	CallTimeout  time.Duration // bounds one call of the source, which continues when its pages have stopped waiting
+	Retry        time.Duration // the pause after a failed load, and before a kept page looks up missing profiles again
+	Batch, Calls int           // bounds the members of one call, Calls the concurrent calls
+	// Pending bounds the members that wait to be loaded. Further members are not loaded, and their pages do not wait.
 	Pending int
 }
 
-// withDefaults returns o with its zero fields filled.
 func (o Options) withDefaults() Options {
 	return Options{
 		Budget:      cmp.Or(o.Budget, DefaultBudget),
@@ -70,7 +56,6 @@ func (o Options) withDefaults() Options {
 	}
 }
 
-// check returns an error for the first invalid option.
 func (o Options) check() error {
 	if o.Budget < minBudget {
 		return fmt.Errorf("profile budget %d bytes: want at least %d", o.Budget, minBudget)

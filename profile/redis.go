@@ -24,17 +24,12 @@ const (
 
 // RedisOptions configures where profiles are stored in Redis.
 type RedisOptions struct {
-	// Key is a pattern with <member> in it once, such as "profile:<member>".
-	Key string
-	// Type is [RedisString] (also "") or [RedisHash].
-	Type string
-	// MaxProfile bounds one profile, in bytes, 65,535 at most. 0:
-	// [DefaultMaxProfile].
-	MaxProfile int
+	Key        string // a pattern with <member> in it once, such as "profile:<member>"
+	Type       string // [RedisString] (also "") or [RedisHash]
+	MaxProfile int    // bounds one profile, in bytes, 65,535 at most. 0: [DefaultMaxProfile].
 }
 
-// Pipeliner is the part of a go-redis client that [Redis] uses. The client must
-// respect context deadlines (ContextTimeoutEnabled).
+// Pipeliner is what [Redis] uses of a go-redis client, which must have ContextTimeoutEnabled.
 type Pipeliner interface {
 	Pipeline() redis.Pipeliner
 }
@@ -83,8 +78,7 @@ func (r *Redis) Load(ctx context.Context, members []string, answers []Answer) er
 	return nil
 }
 
-// ofOneKey reports whether the error concerns one key, as WRONGTYPE does. Errors of a
-// server that is loading or refuses the user concern the whole call.
+// ofOneKey reports whether the error concerns one key, as WRONGTYPE does, and not the whole call.
 func ofOneKey(err error) bool {
 	if _, ok := errors.AsType[redis.Error](err); !ok {
 		return false

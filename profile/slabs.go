@@ -7,29 +7,24 @@ import (
 
 const (
 	wordBytes = 4
-	// slabWords are 64 KiB: some 350 profiles of the usual size.
-	slabWords = 64 << 10 / wordBytes
-	// largeWords is the size from which on an entry has a slab of its own, which
-	// bounds the unused end of a shared slab.
+	slabWords = 64 << 10 / wordBytes // 64 KiB: some 350 profiles of the usual size
+	// largeWords is the size from which on an entry has a slab of its own, which bounds a shared slab's unused end.
 	largeWords = slabWords / 16
 )
 
-// The memory that slabs may take beyond their live entries: a 32nd of these for
-// released entries, and two slabs, one of them being filled. With less to spare
-// entries would be moved more often: a load into a full cache takes 3.5 µs more than
-// with an eighth.
+// The memory that slabs may take beyond their live entries: a 32nd of these for released entries, and two slabs, one of
+// them being filled. With less to spare entries would be moved more often: a load into a full cache takes 3.5 µs more
+// than with an eighth.
 const (
 	spareShare = 32
 	spareWords = 2 * slabWords
 )
 
-// handle is the place of an entry in the slabs. It is a number and no pointer: the
-// collector would follow half a million pointers one by one, each into memory that
-// is in no processor's cache. The zero handle is no entry.
+// handle is the place of an entry in the slabs. It is a number and no pointer: the collector would follow half a
+// million pointers one by one, each into memory that is in no processor's cache. The zero handle is no entry.
 type handle uint64
 
-// From the top, a handle has 24 bits of the slab's number, 24 of its generation and
-// 16 of the word.
+// From the top, a handle has 24 bits of the slab's number, 24 of its generation and 16 of the word.
 const (
 	generationBits = 24
 	wordBits       = 16
@@ -44,9 +39,7 @@ func (h handle) number() int        { return int(h >> (generationBits + wordBits
 func (h handle) generation() uint32 { return uint32(h>>wordBits) & maxGeneration }
 func (h handle) word() int          { return int(h & (1<<wordBits - 1)) }
 
-// slab is memory into which entries are copied one behind the other, and which is
-// freed as a whole. Its content does not change once written; an entry or a profile
-// in use keeps the whole slab alive.
+// slab is memory with entries one behind the other, freed as a whole: an entry in use keeps it alive.
 type slab struct {
 	words      []uint32 // without pointers: the collector marks the slab and scans nothing
 	generation uint32   // differs from those of earlier slabs with the same number
@@ -89,8 +82,7 @@ func (b *slab) liveEntries(yield func(word int, e entry) bool) {
 	}
 }
 
-// slabs keep the bytes of all entries. One goroutine adds and drops; at and
-// release may be called at any time.
+// slabs keep the bytes of all entries. One goroutine adds and drops; at and release may be called at any time.
 type slabs struct {
 	table      atomic.Pointer[[]atomic.Pointer[slab]] // by number
 	unused     []uint32                               // numbers without a slab
@@ -120,7 +112,6 @@ func (s *slabs) at(h handle) (entry, bool) {
 	return b.at(h.word()), true
 }
 
-// add copies e and returns its place.
 func (s *slabs) add(e entry) handle {
 	number, n := s.current, e.words()
 	switch b := s.slab(number); {
@@ -144,7 +135,6 @@ func (s *slabs) release(h handle) {
 
 func (s *slabs) slab(number uint32) *slab { return (*s.table.Load())[number].Load() }
 
-// allocate makes a slab and returns its number.
 func (s *slabs) allocate(words int) uint32 {
 	if len(s.unused) == 0 {
 		s.grow()
@@ -157,8 +147,7 @@ func (s *slabs) allocate(words int) uint32 {
 	return number
 }
 
-// grow doubles the table. Readers of the old table still find their slab there, or
-// that it was dropped.
+// grow doubles the table. Readers of the old table still find their slab there, or that it was dropped.
 func (s *slabs) grow() {
 	old := *s.table.Load()
 	table := make([]atomic.Pointer[slab], max(2*len(old), 16))
@@ -171,8 +160,7 @@ func (s *slabs) grow() {
 	s.table.Store(&table)
 }
 
-// emptiest returns the slab to compact next, or false while the slabs waste no
-// more than they may.
+// emptiest returns the slab to compact next, or false while the slabs waste no more than they may.
 func (s *slabs) emptiest() (number uint32, ok bool) {
 	if live := s.live.Load(); s.allocated-live <= live/spareShare+spareWords {
 		return 0, false

@@ -8,18 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// Source is the service that owns the profiles. Load is called from several
-// goroutines.
+// Source is the service that owns the profiles. Load is called from several goroutines.
 type Source interface {
-	// Load requests the profiles of members, none of them twice, and sets answers[i]
-	// to the answer for members[i]. After an error none of the answers is used; the
-	// error wraps a [*BadAnswer] when the service answered something unusable. Load
-	// keeps neither slice.
+	// Load requests the profiles of members, none of them twice, and sets answers[i] to the answer for members[i].
+	// After an error none of the answers is used; the error wraps a [*BadAnswer] when the service answered something
+	// unusable. Load keeps neither slice.
 	Load(ctx context.Context, members []string, answers []Answer) error
 }
 
-// Answer is the service's answer for one member: the profile, an error of this
-// profile alone, or neither when the service does not know the member.
+// Answer is the profile of one member, its error, or neither when the service does not know the member.
 type Answer struct {
 	JSON []byte // an object, byte for byte as the service sent it
 	Err  error  // a *BadAnswer
@@ -62,8 +59,7 @@ func kindOf(err error) string {
 	return "unavailable"
 }
 
-// checkProfile returns a [*BadAnswer] unless json, which is valid JSON, is an object
-// that fits into a page.
+// checkProfile returns a [*BadAnswer] unless json, which is valid JSON, is an object that fits into a page.
 func checkProfile(json []byte, limit int) error {
 	switch {
 	case len(json) > min(limit, maxJSON):

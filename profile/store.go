@@ -12,23 +12,14 @@ import (
 	"github.com/dgraph-io/ristretto/v2"
 )
 
-// Heap that an entry takes beside its words in a slab, and that the cache takes when
-// it is empty. TestMemoryStaysWithinBudget compares them with what is measured.
+// Heap of an entry beside its slab, and of an empty cache. TestMemoryStaysWithinBudget compares them.
 const (
-	// slotCost is the entry's place in ristretto's two maps: 131 bytes in a full cache of
-	// 64 MiB, up to 229 once entries come and go.
-	slotCost = 176
-	// typicalEntry is the expected cost of an entry, all included, from which the
-	// number of frequency counters follows.
-	typicalEntry = 352
-	// countersPerEntry trades the memory of the counters (4 bytes each) for
-	// a better choice of what to keep.
-	countersPerEntry = 4
-	// emptyCost is ristretto's buffer of writes, its empty maps, and the map of
-	// flights.
-	emptyCost = 1 << 20
-	// getBuffer is how many lookups are batched before their counters are raised.
-	getBuffer = 64
+	slotCost = 176 // the entry's place in ristretto's two maps: 131 bytes in a full cache of 64 MiB, up to 229 later
+	// typicalEntry is the expected cost of an entry, all included, from which the number of frequency counters follows.
+	typicalEntry     = 352
+	countersPerEntry = 4       // trades the memory of the counters (4 bytes each) for a better choice of what to keep
+	emptyCost        = 1 << 20 // ristretto's buffer of writes, its empty maps, and the map of flights
+	getBuffer        = 64      // how many lookups are batched before their counters are raised
 )
 
 // item is an entry on its way into the store.
@@ -37,14 +28,11 @@ type item struct {
 	e   entry
 }
 
-// ristrettoCache maps the hash of a member to the place of its entry.
-type ristrettoCache = ristretto.Cache[uint64, handle]
+type ristrettoCache = ristretto.Cache[uint64, handle] // maps the hash of a member to the place of its entry
 
-// store keeps entries in slabs, and their places in ristretto. get and lookup may be
-// called by any goroutine; put and remove by one at a time. That makes writes exact,
-// although ristretto's are hints: there is never more than one batch in its buffer,
-// and put and remove return when it is applied. So no write is dropped or overtaken,
-// and a get that follows sees it. A store that is not open has no entries.
+// store keeps entries in slabs, and their places in ristretto. Any goroutine may get and lookup, one at a time put and
+// remove, which return when they are applied, so that no write is dropped or overtaken although ristretto's are hints.
+// One that is not open has no entries.
 type store struct {
 	opts      Options
 	evicted   func()
@@ -54,13 +42,11 @@ type store struct {
 	revisions revisions
 }
 
-// newStore returns a store for entries of opts.Budget bytes, overhead included. It
-// is not open.
+// newStore returns a store for entries of opts.Budget bytes, overhead included. It is not open.
 func newStore(opts Options, evicted func()) *store {
 	return &store{opts: opts, evicted: evicted, seed: maphash.MakeSeed(), slabs: newSlabs()}
 }
 
-// open starts ristretto's two goroutines, which close ends.
 func (s *store) open() error {
 	counters := counters(s.opts.Budget)
 	overhead := counterBytes(counters) + emptyCost + spareWords*wordBytes + int64(recentShare*float64(s.opts.Budget))
@@ -84,8 +70,7 @@ func (s *store) open() error {
 	return nil
 }
 
-// close ends the store. No get may be running: ristretto would send on a closed
-// channel.
+// close ends the store. No get may be running: ristretto would send on a closed channel.
 func (s *store) close() {
 	if cache := s.cache.Swap(nil); cache != nil {
 		cache.Close()
@@ -94,8 +79,7 @@ func (s *store) close() {
 
 func (s *store) key(member string) uint64 { return maphash.String(s.seed, member) }
 
-// freshness is the state of a looked-up profile.
-type freshness int
+type freshness int // the state of a looked-up profile
 
 const (
 	absent freshness = iota
@@ -123,8 +107,7 @@ func (s *store) hardExpiry(e entry) time.Duration {
 	return e.softExpiry() + s.opts.StaleFor
 }
 
-// get returns the member's entry of any age. If the entry is being moved,
-// ristretto has its new place at the second attempt.
+// get returns the member's entry of any age. One that is being moved is found at the second attempt.
 func (s *store) get(key uint64, member string) (entry, bool) {
 	cache := s.cache.Load()
 	if cache == nil {
@@ -141,14 +124,12 @@ func (s *store) get(key uint64, member string) (entry, bool) {
 	}
 }
 
-// entry returns the entry of a handle that was not released.
 func (s *store) entry(h handle) entry {
 	e, _ := s.slabs.at(h)
 	return e
 }
 
-// put stores copies of items, raises the revisions of their members and calls
-// refused with the index of each item that ristretto did not keep.
+// put stores copies of items, raises revisions, and calls refused with the index of each that was not kept.
 func (s *store) put(items []item, refused func(i int)) {
 	cache := s.cache.Load()
 	for _, it := range items {
@@ -166,8 +147,7 @@ func (s *store) put(items []item, refused func(i int)) {
 	}
 }
 
-// remove drops the member's entry, raises the member's revision and reports
-// whether there was an entry.
+// remove drops the member's entry, raises the member's revision and reports whether there was an entry.
 func (s *store) remove(key uint64, member string) bool {
 	defer s.revisions.bump(key)
 	if _, found := s.get(key, member); !found {
@@ -180,8 +160,7 @@ func (s *store) remove(key uint64, member string) bool {
 	return true
 }
 
-// compact moves the live entries out of slabs that are mostly empty and drops
-// these.
+// compact moves the live entries out of slabs that are mostly empty and drops these.
 func (s *store) compact(cache *ristrettoCache) {
 	for number, ok := s.slabs.emptiest(); ok; number, ok = s.slabs.emptiest() {
 		for _, e := range s.slabs.slab(number).liveEntries {
@@ -192,7 +171,6 @@ func (s *store) compact(cache *ristrettoCache) {
 	}
 }
 
-// used returns the bytes that the entries cost at present.
 func (s *store) used() int64 {
 	cache := s.cache.Load()
 	if cache == nil {
@@ -201,8 +179,7 @@ func (s *store) used() int64 {
 	return cache.MaxCost() - cache.RemainingCost()
 }
 
-// entries counts the entries: it locks ristretto's map part by part and visits
-// every entry.
+// entries counts the entries: it locks ristretto's map part by part and visits every entry.
 func (s *store) entries() (n int) {
 	if cache := s.cache.Load(); cache != nil {
 		cache.IterValues(func(handle) bool { n++; return false })
@@ -210,14 +187,12 @@ func (s *store) entries() (n int) {
 	return n
 }
 
-// counters returns the number of ristretto's frequency counters for a budget: as many as
-// there is room for, because both of their tables are rounded up to powers of two.
+// counters returns how many frequency counters ristretto has for a budget: both of their tables are powers of two.
 func counters(budget int64) int64 {
 	return max(powerOfTwo(budget/typicalEntry*countersPerEntry)/6*5, 1<<10)
 }
 
-// counterBytes is the size of n of ristretto's frequency counters: four 4-bit
-// counters, and a bloom filter of 1 % errors, each rounded up to a power of two.
+// counterBytes is the size of n frequency counters: four of 4 bits, and a bloom filter of 1 % errors.
 func counterBytes(n int64) int64 {
 	bloomBits := math.Ceil(float64(n) * -math.Log(0.01) / (math.Ln2 * math.Ln2))
 	return 2*powerOfTwo(n) + powerOfTwo(int64(bloomBits))/8

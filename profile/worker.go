@@ -11,13 +11,10 @@ import (
 )
 
 const (
-	// keepRefused is how long a profile that the cache refused is kept with its
-	// flight. It bounds the loads of a hot page's member that is not admitted.
+	// keepRefused is how long a refused profile stays with its flight, which bounds the loads of a hot page's member.
 	keepRefused = 2 * time.Second
-	// flightCost is the memory of a recent result beside its entry, in bytes.
-	flightCost = 256
-	// recentShare is the part of the budget that recent results may take.
-	recentShare = 1.0 / 32
+	flightCost  = 256      // the memory of a recent result beside its entry, in bytes
+	recentShare = 1.0 / 32 // the part of the budget that recent results may take
 	sweepEvery  = time.Second
 )
 
@@ -32,7 +29,6 @@ func (l *loader) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// work is one worker's loop.
 func (l *loader) work(ctx context.Context) error {
 	for {
 		select {
@@ -52,8 +48,7 @@ func (l *loader) take() []*call {
 	return l.queue.take(l.opts.Batch)
 }
 
-// load loads the members of some calls, together a batch at most, and completes
-// them.
+// load loads the members of some calls, together a batch at most, and completes them.
 func (l *loader) load(ctx context.Context, calls []*call) {
 	var flights []*flight
 	var members []string
@@ -68,8 +63,7 @@ func (l *loader) load(ctx context.Context, calls []*call) {
 	l.complete(calls, l.results(flights, answers, requested, err))
 }
 
-// result is the outcome of a flight: an item with an entry, or the zero entry when
-// the load failed.
+// result is the outcome of a flight: an item with an entry, or the zero entry when the load failed.
 type result struct {
 	flight *flight
 	item
@@ -101,8 +95,7 @@ func (l *loader) ttl(json []byte) time.Duration {
 	return ttl - time.Duration(rand.Float64()*float64(ttl)/10)
 }
 
-// complete stores the results, removes their flights and wakes the waiting pages,
-// in this order and as one step under mu.
+// complete stores the results, removes their flights and wakes the pages, as one step under mu.
 func (l *loader) complete(calls []*call, list []result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,9 +121,7 @@ func (l *loader) complete(calls []*call, list []result) {
 	}
 }
 
-// save puts the results into the store and reports which of them it refused. All
-// revisions are raised before one is recorded: two members of one page may share a
-// group, and the first would be recorded with a revision that the second raises.
+// save puts the results into the store, all revisions raised before one is recorded, and reports what was refused.
 func (l *loader) save(list []result) (refused []bool) {
 	var items []item
 	var index []int
@@ -144,8 +135,7 @@ func (l *loader) save(list []result) (refused []bool) {
 	return refused
 }
 
-// retain keeps a flight that is done as a recent result, unless these take too much
-// memory already.
+// retain keeps a flight that is done as a recent result, unless these take too much memory already.
 func (l *loader) retain(f *flight, expiry time.Duration) {
 	if float64(l.recentBytes+f.bytes) > recentShare*float64(l.opts.Budget) {
 		delete(l.flights, f.member)

@@ -13,8 +13,8 @@ import (
 
 	"rankcache"
 	"rankcache/internal/lab/fill"
+	"rankcache/internal/lab/measure"
 	"rankcache/internal/testkit"
-	"rankcache/replay"
 	"rankcache/wire"
 )
 
@@ -46,26 +46,22 @@ func (b *board) fill(n, members int) {
 // BenchmarkReplay is a whole replay to the opening beside a bare consume loop
 // with the same settings: go test -run '^$' -bench Replay -benchtime 3x ./replay
 func BenchmarkReplay(b *testing.B) {
-	for _, partitions := range []int32{1, 4} {
-		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
-			e := newEnv(b, testkit.Kafka(b))
-			board := e.newBoard(partitions, nil)
-			board.fill(benchUpdates, benchMembers)
-			var bare, whole time.Duration
-			for b.Loop() {
-				n, took, err := replay.Drain(b.Context(), replay.Config{Brokers: e.kafka, Names: e.names}, []string{board.topic()})
-				if err != nil || n != benchUpdates {
-					b.Fatal(n, err)
-				}
-				bare += took
-				whole += replayOnce(e, board)
-			}
-			rate := func(d time.Duration) float64 { return float64(b.N) * benchUpdates / d.Seconds() }
-			b.ReportMetric(rate(whole), "updates/s")
-			b.ReportMetric(rate(bare), "bare/s")
-			b.ReportMetric(rate(whole)/rate(bare), "of_bare")
-		})
+	e := newEnv(b, testkit.Kafka(b))
+	board := e.newBoard(1, nil)
+	board.fill(benchUpdates, benchMembers)
+	var bare, whole time.Duration
+	for b.Loop() {
+		n, took, err := measure.Drain(b.Context(), e.kafka, board.topic())
+		if err != nil || n != benchUpdates {
+			b.Fatal(n, err)
+		}
+		bare += took
+		whole += replayOnce(e, board)
 	}
+	rate := func(d time.Duration) float64 { return float64(b.N) * benchUpdates / d.Seconds() }
+	b.ReportMetric(rate(whole), "updates/s")
+	b.ReportMetric(rate(bare), "bare/s")
+	b.ReportMetric(rate(whole)/rate(bare), "of_bare")
 }
 
 func replayOnce(e *env, board *board) time.Duration {

@@ -21,21 +21,17 @@ var (
 	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied, of boards with series of their own.", []string{"topic", "partition"}, nil)
 )
 
-// collector collects the values of the boards and partitions that are followed. Boards
-// with the same label are combined.
+// collector collects the values of boards and partitions. Boards with the same label are combined.
 type collector struct {
 	feeds *feeds
 	label func(rankcache.BoardID) string
 
-	// mu guards the values of the last scrape. A board's updates count for the label that it
-	// has when they are seen: a counter does not fall when a board leaves it.
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the last scrape's values. Updates count for the label of then: no counter falls.
 	seen    map[*feed]resultCounts
 	updates map[string]resultCounts // by label
 }
 
-// resultCounts are numbers of updates in the order of updateResults.
-type resultCounts [3]uint64
+type resultCounts [3]uint64 // numbers of updates in the order of updateResults
 
 var updateResults = [3]string{"applied", "duplicate", "stale"}
 
@@ -103,7 +99,6 @@ func (f *feed) resultCounts() resultCounts {
 	return resultCounts{c.applied.Load(), c.duplicate.Load(), c.stale.Load()}
 }
 
-// add adds the updates that came between two looks at a board.
 func (c *resultCounts) add(now, before resultCounts) {
 	for i := range c {
 		c[i] += now[i] - min(before[i], now[i])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/tick"
 )
 
 const (
@@ -49,8 +50,7 @@ func (o *observation) members() []string {
 	return all
 }
 
-// difference is a claim that the board contradicts, or a contradiction that
-// concerns no single member.
+// difference is a claim that the board contradicts, or a contradiction that concerns no single member.
 type difference struct {
 	kind string
 	claim
@@ -92,8 +92,7 @@ func (c *comparer) fetchRows(ctx context.Context, start, limit int) (*observatio
 	return o, a.Err
 }
 
-// verdict is the outcome of a comparison. Without agreement and difference, it
-// could not be made, for the reason given.
+// verdict is the outcome of a comparison. Without agreement and difference, it could not be made, for the reason given.
 type verdict struct {
 	agrees  bool
 	at      time.Time // of the observation that agrees
@@ -101,9 +100,8 @@ type verdict struct {
 	unknown string
 }
 
-// beforeOpening compares the board with a sample of Redis. Members that differ are
-// fetched again with a second sample: without seqs, a member that was removed in
-// the meantime looks like one that was never there.
+// beforeOpening compares the board with a sample of Redis. Members that differ are fetched again with a second sample:
+// without seqs, a member that was removed in the meantime looks like one that was never there.
 func (c *comparer) beforeOpening(ctx context.Context, epoch int) verdict {
 	members, random := c.replica.recentMembers(), smallSample
 	if c.replica.file.entries() != nil {
@@ -155,7 +153,7 @@ const (
 // await waits until the board has the updates of an observation at seq. If it still
 // lacks them after maxWait and has a later one, there is a hole.
 func (c *comparer) await(ctx context.Context, seq uint64, what need) (v verdict, reached bool) {
-	for end := time.Now().Add(maxWait); ; sleep(ctx, waitPause) {
+	for end := time.Now().Add(maxWait); ; tick.Sleep(ctx, waitPause) {
 		p := c.replica.progress()
 		switch {
 		case p.Applied() >= seq:
@@ -173,9 +171,8 @@ func (c *comparer) await(ctx context.Context, seq uint64, what need) (v verdict,
 	}
 }
 
-// differences returns how the board differs from an observation. The board has
-// every update up to the observation's seq and may have later ones, so that nothing
-// is taken for a difference that live writes explain:
+// differences returns how the board differs from an observation. The board has every update up to the observation's seq
+// and may have later ones, so that nothing is taken for a difference that live writes explain:
 //
 //   - A member whose own seq is beyond the observation's has changed since. Any
 //     other has had its last update at or before it, and the board has that:

@@ -13,7 +13,6 @@ func TestConfig(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for name, change := range map[string]func(*Config){
-		"no brokers":    func(c *Config) { c.Brokers = "" },
 		"no names":      func(c *Config) { c.Names = wire.Names{} },
 		"unknown total": func(c *Config) { c.TotalSource = "x" },
 		"negative":      func(c *Config) { c.PollEvery = -1 },

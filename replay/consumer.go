@@ -7,13 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"rankcache/internal/kafka"
 )
 
-// Batches circulate between consumer and dispatcher, which bounds how many
-// records wait in between.
+// Batches circulate between consumer and dispatcher, which bounds how many records wait in between.
 const (
 	batchItems = 256 // enough to make the hand-over cheap
 	batchCount = 6
@@ -52,22 +49,22 @@ func (b batches) recycle(batch []item) {
 	b.free <- batch[:0] // never blocks: there are no more batches than places
 }
 
-// consumer polls the Kafka client and changes its assignment, both in one
-// goroutine, so that it passes records on in order: everything of a topic's earlier
-// reading, then itemBegin, then everything of the new one. All fields but requests
-// belong to that goroutine.
+// consumer polls the Kafka client and changes its assignment, both in one goroutine, so that it passes records on in
+// order: everything of a topic's earlier reading, then itemBegin, then everything of the new one. All fields but
+// requests belong to that goroutine.
 type consumer struct {
 	client   *client
 	out      batches
 	requests chan reassignment
 	metrics  *metrics
 	log      *slog.Logger
-	errLog   rate.Sometimes
 
 	topics  map[string]*topic // those being read, by name
+	last    *topic            // of the previous item: mostly the next one's, too
 	records [batchItems]kafka.Record
 	batch   []item
 	nap     time.Duration // the last
+	quiet   time.Duration // of all naps since the last event
 	timer   *time.Timer   // of naps
 	cause   error         // the last error of the client's own
 }
@@ -80,12 +77,10 @@ type reassignment struct {
 }
 
 func newConsumer(c *client, out batches, m *metrics, log *slog.Logger) *consumer {
-	return &consumer{client: c, out: out, requests: make(chan reassignment), metrics: m, log: log,
-		errLog: rate.Sometimes{Interval: logEvery}, topics: make(map[string]*topic)}
+	return &consumer{client: c, out: out, requests: make(chan reassignment), metrics: m, log: log, topics: make(map[string]*topic)}
 }
 
-// reassign sends a request to the consumer and waits until it is done. Another
-// goroutine calls it.
+// reassign sends a request to the consumer and waits until it is done. Another goroutine calls it.
 func (c *consumer) reassign(ctx context.Context, r reassignment) error {
 	r.done = make(chan error, 1)
 	select {
@@ -96,8 +91,7 @@ func (c *consumer) reassign(ctx context.Context, r reassignment) error {
 	}
 }
 
-// run polls until ctx ends. It returns an error if the Kafka client has failed for
-// good.
+// run polls until ctx ends. It returns an error if the Kafka client has failed for good.
 func (c *consumer) run(ctx context.Context) error {
 	c.timer = time.NewTimer(0)
 	defer c.timer.Stop()
@@ -110,7 +104,7 @@ func (c *consumer) run(ctx context.Context) error {
 			return err
 		}
 		if events > 0 {
-			c.nap = 0
+			c.nap, c.quiet = 0, 0
 			c.answer()
 		} else {
 			c.rest(ctx)
@@ -130,7 +124,11 @@ func (c *consumer) answer() {
 
 // rest waits until more events may have come, longer each time that none have.
 func (c *consumer) rest(ctx context.Context) {
-	c.nap = min(max(2*c.nap, firstNap), lastNap)
+	most := shortNap
+	if c.quiet += c.nap; c.quiet >= quietAfter {
+		most = lastNap
+	}
+	c.nap = min(max(2*c.nap, firstNap), most)
 	c.timer.Reset(c.nap)
 	select {
 	case r := <-c.requests:
@@ -153,8 +151,7 @@ func (c *consumer) newBatch(ctx context.Context) error {
 	}
 }
 
-// fill polls until the batch is full or nothing more is there, and returns how many events
-// there were.
+// fill polls until the batch is full or nothing more is there, and returns how many events there were.
 func (c *consumer) fill() (events int, err error) {
 	for events < batchItems {
 		n, other := c.client.poll(c.records[:batchItems-events])
@@ -181,11 +178,13 @@ func (c *consumer) fill() (events int, err error) {
 
 // add appends an item of a partition. Those of topics that are not read any more are dropped.
 func (c *consumer) add(name string, number int32, it item) {
-	t := c.topics[name]
-	if t == nil || int(number) >= len(t.parts) {
+	if c.last == nil || c.last.name != name {
+		c.last = c.topics[name]
+	}
+	if c.last == nil || int(number) >= len(c.last.parts) {
 		return
 	}
-	it.part = t.parts[number]
+	it.part = c.last.parts[number]
 	c.batch = append(c.batch, it)
 }
 
@@ -201,7 +200,7 @@ func (c *consumer) failed(err error) error {
 	err = c.client.login.explain(err)
 	c.cause = err
 	c.client.answered(0, err)
-	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
+	c.log.Warn("kafka consumer", "err", err)
 	return nil
 }
 
@@ -237,6 +236,7 @@ func (c *consumer) stop(name string) error {
 		return fmt.Errorf("stop reading topic %s: %w", name, err)
 	}
 	delete(c.topics, name)
+	c.last = nil
 	return nil
 }
 

@@ -8,8 +8,7 @@ import (
 	"rankcache"
 )
 
-// holeGrace is how long a gate waits for updates that are missing at the end of the
-// log: a writer that has changed Redis and not yet produced is about to.
+// holeGrace is how long updates missing at the log's end are waited for: a writer may be about to produce them.
 const holeGrace = 2 * time.Second
 
 // gateInput is all that a gate knows of its board at one moment.
@@ -44,8 +43,7 @@ type gateInput struct {
 	differs   string        // how a comparison found the board wrong
 }
 
-// action is the next step of a gate.
-type action uint8
+type action uint8 // the next step of a gate
 
 const (
 	actWait      action = iota
@@ -67,11 +65,8 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 	return step{actWait, state, fmt.Sprintf(reason, args...)}
 }
 
-// decide returns the next step of a board that is not open. Opening takes two things:
-// the log was read to the end that it had at the start, and all members add up to
-// Redis's checksum. A board whose checksum in Redis is wrong opens when no update up to
-// Redis's total is missing, and a sample agrees. Updates that the log can't give are loaded
-// from Redis.
+// decide returns the next step of a board that is not open. It opens once its log was read to the end of the start and
+// its members give Redis's checksum, or, where that is wrong, a sample agrees. What the log lacks is loaded.
 func decide(in *gateInput) step {
 	switch {
 	case !in.kafkaKnown:
@@ -98,8 +93,7 @@ func decide(in *gateInput) step {
 	return afterReplay(in)
 }
 
-// unborn returns whether the board has no change yet as far as is known. A board that had
-// one is left to Redis until a writer has begun it anew.
+// unborn returns whether the board had no change yet. One that had is left to Redis until it begins anew.
 func (in *gateInput) unborn() bool {
 	return in.run == 0 && in.members == 0 && in.have.Highest == 0 && in.differs == ""
 }
@@ -120,8 +114,7 @@ func afterReplay(in *gateInput) step {
 	return stay(rankcache.StateChecking, "the log gives updates up to %d of %d: waiting for the rest", in.have.Contiguous, in.target)
 }
 
-// afterLoad is the step of a board that was loaded from Redis: it waits until the
-// log has caught up with the load.
+// afterLoad is the step of a board that was loaded from Redis: it waits until the log has caught up with the load.
 func afterLoad(in *gateInput) step {
 	switch {
 	case in.summed && in.differs == "":

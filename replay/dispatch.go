@@ -9,13 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
-	"rankcache"
 	"rankcache/wire"
 )
 
-// dispatcher decodes batches, groups the updates by board and has each replica
-// apply its own. Its fields belong to the goroutine of run, the only one that
-// applies updates.
+// dispatcher decodes batches, groups the updates by board and has each replica apply its own. Its fields belong to the
+// goroutine of run, the only one that applies updates.
 type dispatcher struct {
 	in      batches
 	feeds   *feeds
@@ -25,10 +23,10 @@ type dispatcher struct {
 	badLog  rate.Sometimes
 	publish publisher
 
-	now     map[rankcache.BoardID]*feed // of the batch in hand
-	last    *feed                       // the board of the previous record: mostly the next one's too
-	filled  []*feed                     // with updates gathered
-	touched []*partition                // with records or an end gathered
+	now     feedMaps     // of the batch in hand
+	last    *feed        // the board of the previous record: mostly the next one's too
+	filled  []*feed      // with updates gathered
+	touched []*partition // with records or an end gathered
 	update  wire.Update
 }
 
@@ -54,11 +52,13 @@ func (d *dispatcher) run(ctx context.Context) error {
 }
 
 func (d *dispatcher) dispatch(batch []item) {
-	d.now, d.last = d.feeds.current(), nil
+	d.now, d.last = d.feeds.maps(), nil
+	records := 0
 	for i := range batch {
 		switch it := &batch[i]; it.kind {
 		case itemRecord:
 			d.record(it)
+			records++
 		case itemEnd:
 			d.reach(it.part, it.offset)
 		case itemBegin:
@@ -66,14 +66,15 @@ func (d *dispatcher) dispatch(batch []item) {
 			d.begin(it.part.topic)
 		}
 	}
+	d.metrics.records.Add(float64(records))
 	d.flush()
+	d.now, d.last = feedMaps{}, nil // boards that are let go before the next batch must not stay in memory
 }
 
 // record gathers one record. Offsets that go back show another log under the same
 // name: nothing more is taken from it until the topic watcher starts it again.
 func (d *dispatcher) record(it *item) {
 	part := it.part
-	d.metrics.records.Inc()
 	if it.offset < part.reached {
 		part.topic.rewound.Store(true)
 	}
@@ -93,11 +94,10 @@ func (d *dispatcher) record(it *item) {
 	}
 }
 
-// route returns the board of the decoded update; nil if it is no followed board of
-// this topic.
+// route returns the board of the decoded update; nil if it is no followed board of this topic.
 func (d *dispatcher) route(t *topic) *feed {
 	if d.last == nil || d.last.id != d.update.Board {
-		d.last = d.now[d.update.Board]
+		d.last = d.now.byID[d.update.Board]
 	}
 	if d.last == nil || d.last.log.Topic != t.name {
 		d.metrics.skipped.WithLabelValues(skipNotFollowed).Inc()
@@ -129,26 +129,21 @@ func (d *dispatcher) flush() {
 		before := part.ended()
 		part.next.Store(part.reached)
 		if !before && part.ended() {
-			d.eachOf(part.topic, func(f *feed) { f.replica.wake.wake() })
+			for _, f := range d.now.byTopic[part.topic.name] {
+				f.replica.wake.wake()
+			}
 		}
 	}
 	d.touched = d.touched[:0]
 	d.publish.schedule()
 }
 
-// begin passes a new reading to the boards of its topic. Their gates need a new
-// total of Redis.
+// begin passes a new reading to the boards of its topic. Their gates need a new total of Redis.
 func (d *dispatcher) begin(t *topic) {
-	d.eachOf(t, func(f *feed) { f.replica.begin(t) })
-	d.totals.wake()
-}
-
-func (d *dispatcher) eachOf(t *topic, do func(*feed)) {
-	for _, f := range d.now {
-		if f.log.Topic == t.name {
-			do(f)
-		}
+	for _, f := range d.now.byTopic[t.name] {
+		f.replica.begin(t)
 	}
+	d.totals.wake()
 }
 
 // Reasons for which a record is skipped, beside those of a [wire.BadUpdate].
@@ -191,8 +186,7 @@ func newPublisher(every time.Duration, visible prometheus.Observer) publisher {
 	return p
 }
 
-// add marks a board to be published. One that is not readable is published when
-// it is opened.
+// add marks a board to be published. One that is not readable is published when it is opened.
 func (p *publisher) add(f *feed) {
 	if f.dirty || !f.replica.visible() {
 		return
@@ -201,8 +195,7 @@ func (p *publisher) add(f *feed) {
 	p.dirty = append(p.dirty, f)
 }
 
-// schedule publishes the dirty boards at once if the interval is over, and arms the
-// timer for its end otherwise.
+// schedule publishes the dirty boards at once if the interval is over, and arms the timer for its end otherwise.
 func (p *publisher) schedule() {
 	if len(p.dirty) == 0 || p.armed {
 		return

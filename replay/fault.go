@@ -43,11 +43,8 @@ var voidKinds = []string{kindSum, kindTopic, kindLog, kindProof, kindGone, kindR
 // fault is a reason to fill a board again, or to look whether that is needed.
 type fault struct {
 	kind, reason string
-	// suspected means that the board may be right, and something else wrong: it keeps
-	// what it has until Redis was asked.
-	suspected bool
-	// counted means that the differences behind it have been counted.
-	counted bool
+	suspected    bool // means that the board may be right: it keeps what it has until Redis was asked
+	counted      bool // means that the differences behind it have been counted
 }
 
 func faultGone(what string) fault {
@@ -64,8 +61,7 @@ func faultRefuted(seq uint64) fault {
 		reason: fmt.Sprintf("update %d gives another checksum than it carries: it is of a history that Redis has lost, or the board is wrong", seq)}
 }
 
-// faultUnproved is the reason to prove a board that was opened by a sample, while Redis
-// had no checksum of it.
+// faultUnproved is the reason to prove a board that was opened by a sample, while Redis had no checksum of it.
 func faultUnproved() fault {
 	return fault{kind: kindSum, suspected: true, counted: true, reason: "it was opened by a sample, and now Redis has a checksum"}
 }
@@ -95,12 +91,9 @@ func faultOverflow(missing uint64) fault {
 	return fault{kind: kindOverflow, reason: fmt.Sprintf("update %d does not come, and no more can wait for it", missing)}
 }
 
-// auditLogEvery is the shortest time between two log lines about one board's
-// differences.
-const auditLogEvery = time.Minute
+const auditLogEvery = time.Minute // the shortest time between two log lines about one board's differences
 
-// auditStats is what comparisons of one board with Redis have found. The gate
-// and all reporters of faults write it. mu is a leaf: nothing is called with it held.
+// auditStats is what comparisons of a board with Redis have found. mu is a leaf.
 type auditStats struct {
 	board   rankcache.BoardID
 	metrics *metrics
@@ -147,7 +140,6 @@ const (
 	resultUnknown   = "unknown"
 )
 
-// difference counts one difference.
 func (s *auditStats) difference(kind, what string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +148,7 @@ func (s *auditStats) difference(kind, what string, now time.Time) {
 	s.metrics.differences.WithLabelValues(kind).Inc()
 }
 
-// differences counts differences that are about to be healed, at least one, and logs
-// the first.
+// differences counts differences that are about to be healed, at least one, and logs the first.
 func (s *auditStats) differences(all []difference, log *slog.Logger) {
 	now := time.Now()
 	for i := range all {

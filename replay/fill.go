@@ -12,19 +12,16 @@ import (
 	"rankcache"
 )
 
-// filler loads whole boards: from files at the start (restore.go), and from Redis when the
-// log can't give them. All gates share it; nothing in it changes.
+// filler loads whole boards: from files at the start, and from Redis when the log can't. All gates share it.
 type filler struct {
 	origin Origin
 	files  Files         // nil: none
 	shared Snapshots     // nil: none
 	slots  chan struct{} // holds one element per board being loaded from a file
-	// queue is how long a board waits for its turn to be loaded from a file.
-	queue  time.Duration
-	turn   chan struct{} // holds one element while a board is loaded from Redis, and in the pause after it
+	queue  time.Duration // how long a board waits for its turn to be loaded from a file
+	turn   chan struct{} // holds one element while a board is loaded from Redis
 	topics signal        // wakes the topic watcher
-	// memory waits until there is memory to fill a board, until done is called; nil: there is
-	// no limit.
+	// memory waits until there is memory to fill a board, until done is called; nil: there is no limit.
 	memory  func(context.Context, rankcache.BoardID) (done func(), err error)
 	metrics *metrics
 	log     *slog.Logger
@@ -35,8 +32,7 @@ func newFiller(r *Runner) *filler {
 		metrics: r.metrics, log: r.log}
 }
 
-// reserve waits until there is memory to fill a board, until done is called. Its error is
-// ctx's.
+// reserve waits until there is memory to fill a board, until done is called. Its error is ctx's.
 func (l *filler) reserve(ctx context.Context, id rankcache.BoardID) (done func(), err error) {
 	if l.memory == nil {
 		return func() {}, nil
@@ -44,30 +40,20 @@ func (l *filler) reserve(ctx context.Context, id rankcache.BoardID) (done func()
 	return l.memory(ctx, id)
 }
 
-// LoadPause returns the pause after a load from Redis, or a failed one, that took so long for some rows: nine times what is above 5 ms for a thousand
-// rows and 10 more, up to 5 s. A fleet that loads at once, as after a failover that lost changes, would else keep Redis so busy that most
-// loads end in timeouts, for ever: in a simulation of 1,000 sidecars. A Redis that has time is asked at once for the next board.
-func LoadPause(took time.Duration, rows int) time.Duration {
-	idle := 5*time.Millisecond*time.Duration(rows/1000) + 10*time.Millisecond
-	return max(0, min(9*(took-idle), 5*time.Second))
-}
-
 var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't be joined to the log")
 
 var errGoesOn = errors.New("it was changed meanwhile, and its log is not read")
 
-// fromRedis loads a board in an epoch. It returns the total that the log has to
-// reach before the two belong together: members that changed during the scan have
-// updates beyond the total read before it, which the log brings.
+// fromRedis loads a board in an epoch. It returns the total that the log has to reach before the two belong together:
+// members that changed during the scan have updates beyond the total read before it, which the log brings.
 func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after uint64, err error) {
-	members, begin := 0, time.Time{}
 	select {
 	case l.turn <- struct{}{}:
-		begin = time.Now()
-		defer func() { time.AfterFunc(LoadPause(time.Since(begin), members), func() { <-l.turn }) }()
+		defer func() { <-l.turn }()
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+	members, begin := 0, time.Now()
 	var pieces [][]rankcache.Entry // one slice would be copied as it grows, at once
 	before, last, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
 		pieces, members = append(pieces, es), members+len(es)
@@ -91,12 +77,10 @@ func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after ui
 	return last.Seq, nil
 }
 
-// fileState is the file that a board was filled from. It is written with the
-// replica's lock held. mu is a leaf: nothing is called with it held.
+// fileState is the file that a board was filled from. The replica's lock is held to write; mu is a leaf.
 type fileState struct {
 	mu sync.Mutex
-	// loaded is nil without a file, once its entries are void, and once the board
-	// was opened. resume is the same file as a place in the log, which it remains.
+	// loaded is nil without a file and once its entries are void or open. resume is the file as a place in the log.
 	loaded, resume *Saved
 }
 
@@ -113,15 +97,13 @@ func (f *fileState) place(s *Saved) {
 	f.resume = s
 }
 
-// discard forgets the entries.
 func (f *fileState) discard() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.loaded = nil
 }
 
-// entries returns the file that the board's entries come from, nil if they come from
-// elsewhere.
+// entries returns the file that the board's entries come from, nil if they come from elsewhere.
 func (f *fileState) entries() *Saved {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,8 +123,7 @@ func (f *fileState) isOfAnother(t *topic) bool {
 	return s != nil && s.TopicID != t.id
 }
 
-// isYounger returns whether there are entries that are known to be no older than
-// maxAge.
+// isYounger returns whether there are entries that are known to be no older than maxAge.
 func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
 	s := f.entries()
 	if s == nil {
@@ -152,9 +133,7 @@ func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
 	return ok && age <= maxAge
 }
 
-// disprovedBy returns a fault if a total of Redis shows that the entries are void: a
-// total that was reached can't be lower later, or gone, unless Redis has lost writes
-// or the board.
+// disprovedBy returns a fault if a total shows the entries void: a total is lower or gone only after a loss.
 func (f *fileState) disprovedBy(t reading) *fault {
 	s := f.entries()
 	switch {
@@ -168,8 +147,7 @@ func (f *fileState) disprovedBy(t reading) *fault {
 	return new(faultAhead(t.Seq, s.Seq))
 }
 
-// spread returns some members of a file, to be compared before the board opens:
-// Redis's random ones don't show a member that only the file has.
+// spread returns some members of a file for the first comparison: Redis's random ones lack the file's alone.
 func spread(entries []rankcache.Entry) (some recentMembers) {
 	for i := range min(maxRecent, len(entries)) {
 		member, _ := rankcache.SplitData(entries[i*len(entries)/maxRecent].Member)

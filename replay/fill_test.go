@@ -180,38 +180,3 @@ func TestNewerFile(t *testing.T) {
 		}
 	}
 }
-
-// slowScan is a Redis that does not answer a load in time.
-type slowScan struct {
-	Origin
-	begun *[]time.Time
-}
-
-func (s slowScan) Scan(ctx context.Context, _ rankcache.BoardID, _ func([]rankcache.Entry) error) (before, last rankcache.Stamp, err error) {
-	*s.begun = append(*s.begun, time.Now())
-	sleep(ctx, 200*time.Millisecond)
-	return before, last, context.DeadlineExceeded
-}
-
-// TestPauseAfterLoad: after a load that took long the next one waits, so that a fleet that loads at once leaves Redis time; after another it does not.
-func TestPauseAfterLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var begun []time.Time
-		l := &filler{origin: slowScan{begun: &begun}, turn: make(chan struct{}, 1)}
-		for range 2 {
-			if _, err := l.fromRedis(t.Context(), &replica{id: "b"}, 0); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
-		}
-		if d := begun[1].Sub(begun[0]); d != 200*time.Millisecond+9*190*time.Millisecond {
-			t.Errorf("the second load began %v after the first", d)
-		}
-		synctest.Wait()
-	})
-	if d := LoadPause(time.Minute, 1000); d != 5*time.Second {
-		t.Errorf("a pause of %v after a long load", d)
-	}
-	if d := LoadPause(300*time.Millisecond, 211_000); d != 0 {
-		t.Errorf("a pause of %v, though Redis was idle", d)
-	}
-}

@@ -11,12 +11,9 @@ import (
 	"rankcache"
 )
 
-// This file has what is different for boards without seqs, which another program
-// publishes: when they are opened, and how they are compared with Redis while they are open.
+// What is different for boards without seqs, of other programs: when they open, and how they are compared.
 
-// decideForeign is decide for a board without seqs whose log was read to its end: it opens
-// when no update up to Redis's total is missing, and a sample agrees. A total of 0 is unknown,
-// so it is never reached.
+// decideForeign opens a board without seqs once no update up to Redis's total is missing and a sample agrees.
 func decideForeign(in *gateInput) step {
 	switch have := in.have.Applied(); {
 	case in.total == TotalNone && in.members == 0:
@@ -30,14 +27,11 @@ func decideForeign(in *gateInput) step {
 }
 
 const (
-	// auditRows is how many rows one look compares, of the walk through all of them.
-	auditRows = 256
-	// maxQueried bounds the members that one request names.
-	maxQueried = 512
+	auditRows  = 256 // how many rows one look compares, of the walk through all of them
+	maxQueried = 512 // bounds the members that one request names
 )
 
-// auditor compares an open board without seqs with Redis again and again, and reports
-// what differs. It belongs to the board's gate.
+// auditor compares an open board without seqs with Redis again and again. It belongs to the board's gate.
 type auditor struct {
 	compare *comparer
 	replica *replica
@@ -56,8 +50,7 @@ func newAuditor(f *feed, c *comparer, every time.Duration, log *slog.Logger) *au
 	return &auditor{compare: c, replica: f.replica, sources: &f.sources, stats: f.audit, every: every, log: log}
 }
 
-// start begins to audit a board that was opened in an epoch. The first time is
-// random, so that boards that were opened together are not audited together.
+// start begins to audit a board opened in an epoch, at a random time: many are opened together.
 func (a *auditor) start(epoch int, now time.Time) {
 	a.epoch, a.suspects = epoch, nil
 	a.due = now.Add(time.Duration(rand.Float64() * float64(a.every)))
@@ -74,7 +67,6 @@ func (a *auditor) run(ctx context.Context, now time.Time) {
 	a.due = time.Now().Add(jitter(a.every))
 }
 
-// auditResult is the result of one comparison.
 type auditResult struct {
 	unknown string       // why it could not be made
 	members []difference // each of one member, observed twice
@@ -87,9 +79,7 @@ func (a *auditor) count(res *auditResult) {
 	a.stats.comparison(res.seen, len(res.members) > 0, res.unknown != "", time.Now())
 }
 
-// suspect is a member of a board without seqs that differs from Redis. There is no
-// telling whether an update is on its way, so the difference counts when it has
-// stayed the same for as long as an update may take.
+// suspect is a member of a board without seqs that differs: it counts once it stays for as long as an update takes.
 type suspect struct {
 	kind  string
 	claim claim
@@ -97,7 +87,6 @@ type suspect struct {
 	since time.Time
 }
 
-// audit compares the board with Redis.
 func (a *auditor) audit(ctx context.Context) {
 	var res auditResult
 	members := a.nextMembers()
@@ -114,8 +103,7 @@ func (a *auditor) audit(ctx context.Context) {
 	}
 }
 
-// nextMembers returns the members written to last, the suspects, and the next
-// stretch of the walk.
+// nextMembers returns the members written to last, the suspects, and the next stretch of the walk.
 func (a *auditor) nextMembers() []string {
 	members := a.replica.recentMembers()
 	for m := range a.suspects {
@@ -133,8 +121,7 @@ func (a *auditor) nextMembers() []string {
 	return members
 }
 
-// confirmSuspects takes an observation, renews the suspects and returns those that
-// have become certain.
+// confirmSuspects takes an observation, renews the suspects and returns those that have become certain.
 func (a *auditor) confirmSuspects(observed *observation, now time.Time) (certain []difference) {
 	next := make(map[string]suspect)
 	for _, c := range observed.claims {

@@ -30,19 +30,18 @@ const (
 	minRetry, maxRetry = 200 * time.Millisecond, 30 * time.Second
 	// maxMemoryWait is how long a gate waits for memory before it looks at its deadline.
 	maxMemoryWait = 5 * time.Second
-	// soundAfter is how long a board must have been open for its load to have succeeded: a
-	// program that keeps changing the board past the writer must not have each sidecar of a
-	// fleet load it each time.
+	// soundAfter is how long a board must have been open for its load to have succeeded: a program that keeps changing
+	// the board past the writer must not have each sidecar of a fleet load it each time.
 	soundAfter = 10 * time.Second
 )
 
-// gate opens one board, keeps it audited, and fills and opens it again when it has
-// a fault. Its fields belong to the goroutine of run, which is the gate's own because
-// it may wait for Redis.
+// gate opens one board, keeps it audited, and fills and opens it again when it has a fault. Its fields belong to the
+// goroutine of run, which is the gate's own because it may wait for Redis.
 type gate struct {
 	feed    *feed
 	replica *replica
 	origin  Origin
+	ask     *asker
 	compare *comparer
 	audit   *auditor // of boards without seqs
 	filler  *filler
@@ -65,8 +64,7 @@ type attempt struct {
 	after    uint64    // the total read after that load
 	differs  string    // how the board was found to be wrong
 	prover   *prover   // compares the board with Redis; nil before
-	// asked is where Redis was when an update had been refuted; suspected is set until
-	// that is compared.
+	// asked is where Redis was when an update had been refuted; suspected is set until that is compared.
 	suspected bool
 	asked     reading
 	// unequal is how the board differed after a load. sumWrong is set when a second load
@@ -81,7 +79,7 @@ type attempt struct {
 }
 
 func newGate(r *Runner, f *feed) *gate {
-	g := &gate{feed: f, replica: f.replica, origin: r.origin, filler: r.filler, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsWake,
+	g := &gate{feed: f, replica: f.replica, origin: r.origin, ask: r.asker, filler: r.filler, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsWake,
 		metrics: r.metrics, log: r.log, retry: NewRetry()}
 	g.compare = &comparer{f.replica, r.origin, r.cfg.TotalSource}
 	g.audit = newAuditor(f, g.compare, r.cfg.AuditEvery, r.log)
@@ -100,7 +98,6 @@ func (g *gate) run(ctx context.Context) {
 	g.begin(time.Now())
 	for ctx.Err() == nil {
 		now := time.Now()
-		g.feed.measure(now)
 		if why := g.replica.startRefill(g.cfg.TotalSource); why != nil {
 			g.refill(why, now)
 		} else if g.replica.currentEpoch() != g.epoch {
@@ -172,14 +169,17 @@ func (g *gate) readopt(ctx context.Context, now time.Time) {
 	}
 }
 
-// wait sleeps until the next look.
+// wait sleeps until the next look. An open board is woken by what it has to look at: a timer for each would wake a
+// process at rest, with 5,000 boards 500 times a second.
 func (g *gate) wait(ctx context.Context) {
 	every := gateEvery
 	switch {
 	case g.isOpen && g.cfg.TotalSource != TotalSeq && g.audit.enabled():
 		every = max(0, min(openEvery, time.Until(g.audit.due)))
+	case g.isOpen && g.sumWrong:
+		every = readoptEvery
 	case g.isOpen:
-		every = readoptEvery // faults wake it
+		every = never
 	case time.Since(g.begun) > eagerFor:
 		every = openEvery
 	}
@@ -294,7 +294,7 @@ func (g *gate) opened(reason string) {
 // prove compares checksums with Redis and opens the board when they are equal.
 func (g *gate) prove(ctx context.Context) {
 	if g.prover == nil {
-		p, err := aim(ctx, g.origin, g.feed, g.epoch)
+		p, err := aim(ctx, g.ask, g.feed, g.epoch)
 		if late, ok := errors.AsType[*lateError](err); ok { // what the log gives further goes on waiting
 			g.retryAt, g.trouble = time.Now().Add(lookAgainEvery), late.Error()
 			return
@@ -323,7 +323,7 @@ func (g *gate) prove(ctx context.Context) {
 // openProved opens a board that is equal to Redis. It is sorted, and its profiles are
 // loaded, before: what the dispatcher has for it waits meanwhile.
 func (g *gate) openProved(ctx context.Context, p *prover) {
-	if err := p.renew(ctx, g.origin, g.epoch); err != nil {
+	if err := p.renew(ctx, g.ask, g.epoch); err != nil {
 		g.later()
 		g.failed(ctx, "compare with Redis: "+err.Error())
 		return
@@ -342,7 +342,7 @@ func (g *gate) openProved(ctx context.Context, p *prover) {
 // openEmpty opens a board that has no change yet. A change after Redis was read has its
 // update behind what was read of the log, and the run of that is the board's.
 func (g *gate) openEmpty(ctx context.Context) {
-	at, err := readOne(ctx, g.origin, g.feed.id, &g.feed.sources)
+	at, err := g.ask.read(ctx, g.feed.id, &g.feed.sources)
 	if err != nil {
 		g.later()
 		g.failed(ctx, "compare with Redis: "+err.Error())
@@ -365,9 +365,8 @@ type inequality struct {
 	server     string
 }
 
-// differed has the board loaded from Redis. If it was, twice from the same server, and
-// differs in the same way, then Redis's own sum is wrong: a score was changed past
-// the writer.
+// differed has the board loaded from Redis. If it was, twice from the same server, and differs in the same way, then
+// Redis's own sum is wrong: a score was changed past the writer.
 func (g *gate) differed(ctx context.Context, p *prover) {
 	g.differs = "the members don't add up to Redis's checksum at update " + strconv.FormatUint(p.target.Seq, 10)
 	g.failed(ctx, g.differs)
@@ -391,8 +390,7 @@ func (g *gate) differed(ctx context.Context, p *prover) {
 	g.unequal = is
 }
 
-// confirmFor is how long a board may take to reach a seq of Redis at which both can be
-// compared.
+// confirmFor is how long a board may take to reach a seq of Redis at which both can be compared.
 const confirmFor = time.Second
 
 // confirm asks Redis once about a board that refuted an update: if they agree at a
@@ -403,7 +401,7 @@ func (g *gate) confirm(ctx context.Context, now time.Time) {
 		if now.Before(g.retryAt) {
 			return
 		}
-		asked, err := readOne(ctx, g.origin, g.feed.id, &g.feed.sources)
+		asked, err := g.ask.read(ctx, g.feed.id, &g.feed.sources)
 		if err != nil {
 			g.later()
 			g.failed(ctx, "compare with Redis: "+err.Error())
@@ -442,12 +440,10 @@ func (g *gate) failed(ctx context.Context, why string) {
 	g.log.Warn("board is not open", "board", g.feed.id, "reason", why)
 }
 
-// fallBack makes a board that was filled from its file readable before it is opened,
-// or closes it again. It is read with the file's age and only while Redis can't
-// answer: a copy that was not compared is better than a failed read, and worse than
-// Redis. It never counts as open: it is not marked as current and not saved, and once
-// Redis answers it is compared and opened, or closed. If comparing, it is left as it
-// is until the comparison has ended.
+// fallBack makes a board that was filled from its file readable before it is opened, or closes it again. It is read
+// with the file's age and only while Redis can't answer: a copy that was not compared is better than a failed read, and
+// worse than Redis. It never counts as open: it is not marked as current and not saved, and once Redis answers it is
+// compared and opened, or closed. If comparing, it is left as it is until the comparison has ended.
 func (g *gate) fallBack(ctx context.Context, comparing bool, now time.Time) {
 	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.cfg.MaxStale)
 	if wanted && !g.replica.stale.Load() {
@@ -462,8 +458,7 @@ func (g *gate) fallBack(ctx context.Context, comparing bool, now time.Time) {
 	}
 }
 
-// setStatus sets the state of a board that is not open. After the deadline it is
-// given up to Redis.
+// setStatus sets the state of a board that is not open. After the deadline it is given up to Redis.
 func (g *gate) setStatus(in *gateInput, s step, now time.Time) {
 	if g.trouble != "" {
 		s.reason += " (" + g.trouble + ")"

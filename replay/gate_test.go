@@ -10,9 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
+	"rankcache/internal/lab/measure"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
-	"rankcache/replay"
 	"rankcache/wire"
 )
 
@@ -94,7 +94,7 @@ func TestCompactedTopic(t *testing.T) {
 // logged returns how many records the topic's log holds.
 func (b *board) logged() int {
 	b.t.Helper()
-	n, _, err := replay.Drain(context.Background(), replay.Config{Brokers: b.kafka, Names: b.names}, []string{b.topic()})
+	n, _, err := measure.Drain(context.Background(), b.kafka, b.topic())
 	b.check(err)
 	return n
 }

@@ -10,35 +10,28 @@ import (
 	"rankcache/wire"
 )
 
-// intake gives a board its updates: those of its run, and in the order that it needs. Its
-// replica's lock guards it. What shows the board to be wrong is returned as a fault.
+// intake gives a board its run's updates in order, under its replica's lock. What shows a fault is returned.
 type intake struct {
 	board  Board
 	file   *fileState
 	counts updateCounts
 
-	// run is that of the updates that are applied; those of another are not. 0 before
-	// the first, and for boards whose producer keeps none. ofRedis is set once it
-	// was read from Redis.
+	// run is that of the updates that are applied; those of another are not. 0 before the first, and for boards whose
+	// producer keeps none. ofRedis is set once it was read from Redis.
 	run     uint64
 	ofRedis bool
 	reorder reorderBuffer
 	recent  recentMembers
-	// oldest is the time of the first command that was applied since the last publication, in
-	// Unix milliseconds; 0: there is none.
-	oldest int64
-	fault  *fault // found by the call in hand
+	oldest  int64  // the time of the first command since the last publication, in Unix milliseconds; 0: none
+	fault   *fault // found by the call in hand
 }
 
-// updateCounts counts a board's updates by outcome. They are counted with the
-// replica's lock held and read without.
+// updateCounts counts a board's updates by outcome. They are counted with the replica's lock held and read without.
 type updateCounts struct {
 	applied, duplicate, stale atomic.Uint64
-	// foreign are updates of another history than the board's: of another run, or
-	// refuted by the board's sum.
-	foreign atomic.Uint64
-	// distinct is the number of different updates since the board was last empty.
-	distinct atomic.Uint64
+	// foreign are updates of another history than the board's: of another run, or refuted by the board's sum.
+	foreign  atomic.Uint64
+	distinct atomic.Uint64 // the number of different updates since the board was last empty
 }
 
 func (c *updateCounts) add(done rankcache.ApplyResult) {
@@ -48,8 +41,7 @@ func (c *updateCounts) add(done rankcache.ApplyResult) {
 	c.distinct.Add(uint64(done.Applied + done.Stale))
 }
 
-// apply applies a batch, which is not empty. An early update waits in the reorder
-// buffer if the board is read, or is being compared with Redis.
+// apply applies a batch, not empty. An early update waits if the board is read, or being compared with Redis.
 func (in *intake) apply(batch []wire.Update, visible bool) *fault {
 	in.recent.add(batch[len(batch)-1].Member)
 	if batch = in.ofRun(batch, visible); len(batch) == 0 {
@@ -71,12 +63,10 @@ func (in *intake) apply(batch []wire.Update, visible bool) *fault {
 // waits returns whether there are updates that have to wait.
 func (in *intake) waits() bool { return in.reorder.enabled || in.reorder.limited }
 
-// ofRun returns the updates that are of the board's run, or may follow on it. Another later run begins the board
-// anew, unless the run was read from Redis: then it must be read again. A board that was
-// opened empty has the run of its first update.
+// ofRun returns the updates of the board's run, or that may follow on it. Another later run begins the board anew,
+// unless it was read from Redis: that is read again. A board opened empty has its first update's run.
 func (in *intake) ofRun(batch []wire.Update, visible bool) []wire.Update {
-	other := func(u wire.Update) bool { return u.Run != in.run }
-	if !slices.ContainsFunc(batch, other) {
+	if leading(batch, func(u *wire.Update) bool { return u.Run == in.run }) == len(batch) {
 		return batch
 	}
 	kept := make([]wire.Update, 0, len(batch))
@@ -111,8 +101,7 @@ func (in *intake) turn(run uint64) {
 	in.board.SetRun(run)
 }
 
-// give applies updates, those of each run apart. One that is refuted by the board's sum is not applied. What follows
-// it waits for the board's own update of that seq, which may be the next one.
+// give applies updates, each run's apart. A refuted one is not applied; what follows waits for the right one.
 func (in *intake) give(us []wire.Update) {
 	for len(us) > 0 {
 		before, run := in.run, us[0].Run
@@ -199,7 +188,6 @@ func (in *intake) hold(seq uint64) *fault {
 	return in.found()
 }
 
-// endHold ends hold.
 func (in *intake) endHold() *fault {
 	in.reorder.Hold(math.MaxUint64)
 	in.giveNext()
@@ -223,7 +211,6 @@ func (in *intake) setRun(run uint64) {
 	in.board.SetRun(run)
 }
 
-// empty empties the board and forgets its updates.
 func (in *intake) empty() {
 	in.board.Reset()
 	in.reorder.Clear()
@@ -240,12 +227,9 @@ func (in *intake) progress() rankcache.Progress {
 	return p
 }
 
-// maxRecent is how many of the members last written to are remembered, to be
-// compared with Redis: a removed member is not among Redis's random ones.
-const maxRecent = 16
+const maxRecent = 16 // how many members last written to are compared with Redis: its random ones lack removed ones
 
-// recentMembers are the members last written to, oldest first.
-type recentMembers []string
+type recentMembers []string // the members last written to, oldest first
 
 func (m *recentMembers) add(member string) {
 	if len(*m) == maxRecent {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,10 +16,10 @@ import (
 const (
 	// requestTimeout bounds a request to Kafka about topics.
 	requestTimeout = 3 * time.Second
-	// firstNap is how long nobody polls after a poll that found nothing, each further one
-	// twice as long as the one before, up to lastNap.
-	firstNap = time.Millisecond
-	lastNap  = 8 * time.Millisecond
+	// firstNap is how long nobody polls after a poll that found nothing. Each further nap is twice as long as the one
+	// before, up to shortNap, and after so long without anything, quietAfter, up to lastNap.
+	firstNap, shortNap, lastNap = time.Millisecond, 2 * time.Millisecond, 8 * time.Millisecond
+	quietAfter                  = 500 * time.Millisecond
 )
 
 // settings of librdkafka.
@@ -35,9 +36,8 @@ var settings = map[string]string{
 	// A full queue otherwise pauses fetching for a second, which limits reading
 	// to the queue's 100,000 records a second.
 	"fetch.queue.backoff.ms": "10",
-	// A fetch waits at the broker as long as there is nothing new, not longer. Requests about
-	// topics would wait behind it, and have a client of their own; a new partition does wait, as
-	// there is one fetch under way at each broker.
+	// A fetch waits at the broker as long as there is nothing new, not longer. Requests about topics would wait behind
+	// it, and have a client of their own; a new partition does wait, as there is one fetch under way at each broker.
 	"fetch.wait.max.ms":      "500",
 	"fetch.error.backoff.ms": "100",
 	// Memory that Go's limit does not count. By default one fetch brings up to 50 MB,
@@ -53,12 +53,14 @@ var settings = map[string]string{
 	"client.id":                  "rankcache",
 }
 
-// client is two or more of librdkafka's: those that read, and one that asks about topics. Nothing waits in librdkafka all the
-// time: a call of C keeps the processor of its goroutine until the Go runtime takes it away,
-// up to 10 ms later, and what is ready to run there waits as long. So polls don't wait, and
-// the log, which a goroutine of the wrapper waits for, is read only for who asks for it. poll,
-// assign and unassign belong to the consumer's goroutine; describe, offsets and ends may be
-// called by another.
+// ConsumerSettings returns the settings of librdkafka with which topics are read.
+func ConsumerSettings() kafka.Settings { return maps.Clone(settings) }
+
+// client is two or more of librdkafka's: those that read, and one that asks about topics. Nothing waits in librdkafka
+// all the time: a call of C keeps the processor of its goroutine until the Go runtime takes it away, up to 10 ms later,
+// and what is ready to run there waits as long. So polls don't wait, and the log, which a goroutine of the wrapper
+// waits for, is read only for who asks for it. poll, assign and unassign belong to the consumer's goroutine; describe,
+// offsets and ends may be called by another.
 type client struct {
 	readers  *readers
 	asker    *kafka.Consumer // never has partitions
@@ -66,19 +68,20 @@ type client struct {
 	login    login
 }
 
-// topicInfo is Kafka's description of a topic. It has no partitions if the topic
-// does not exist.
+// topicInfo is Kafka's description of a topic. It has no partitions if the topic does not exist.
 type topicInfo struct {
 	name       string
 	id         string
 	partitions int
 }
 
-// offsets is where a partition's log begins and ends for a reader of committed
-// records.
+// offsets is where a partition's log begins and ends for a reader of committed records.
 type offsets struct{ low, high int64 }
 
 func newClient(cfg Config, log *slog.Logger) (*client, error) {
+	if cfg.Brokers == "" && cfg.Kafka["bootstrap.servers"] == "" {
+		return nil, errors.New("no Kafka brokers: name at least one as host:port")
+	}
 	c := &client{answered: cfg.KafkaAnswered}
 	if c.answered == nil {
 		c.answered = func(time.Duration, error) {}

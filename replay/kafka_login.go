@@ -9,18 +9,15 @@ import (
 	"rankcache/internal/kafka"
 )
 
-// login tells why Kafka does not answer if it refuses our user or password: requests then
-// only time out, and only an error that is polled has the reason. It may be used concurrently.
+// login tells why Kafka does not answer if it refuses our login, as only a polled error does. Concurrent use is safe.
 type login struct {
 	user    atomic.Pointer[string]
 	refused atomic.Pointer[string] // why the last connection failed, if that was a refused login
 }
 
-// saslFailure is in librdkafka's errors about logins.
-const saslFailure = "SASL authentication error: "
+const saslFailure = "SASL authentication error: " // in librdkafka's errors about logins
 
-// note takes an error that was polled. A refused login may have the code of a closed
-// connection; errors that follow from others, such as that all brokers are down, change nothing.
+// note takes a polled error. A refused login may look like a closed connection; errors of errors change nothing.
 func (l *login) note(err kafka.Error) {
 	if _, why, ok := strings.Cut(err.Error(), saslFailure); ok {
 		l.refused.Store(&why)
@@ -32,8 +29,7 @@ func (l *login) note(err kafka.Error) {
 	}
 }
 
-// explain returns err, or why the login failed if that is the cause. Without an err the
-// login works.
+// explain returns err, or why the login failed if that is the cause. Without an err the login works.
 func (l *login) explain(err error) error {
 	why := l.refused.Load()
 	if err == nil {
@@ -50,8 +46,7 @@ func (l *login) explain(err error) error {
 	return fmt.Errorf("kafka authentication failed%s: %s; check --kafka.sasl.username, --kafka.sasl.password and --kafka.sasl.mechanism", user, *why)
 }
 
-// refusal marks an error, which explain has returned, of a Kafka that refuses the user: waiting
-// changes nothing.
+// refusal marks an error, which explain has returned, of a Kafka that refuses the user: waiting changes nothing.
 func (l *login) refusal(err error) error {
 	if err != nil && (l.refused.Load() != nil || kafka.Refused(err)) {
 		return &health.Refusal{Err: err}

@@ -8,9 +8,8 @@ import (
 	"rankcache/rooms"
 )
 
-// What is here of a board whose period has ended, and that lingers: a closed board never changes again, so a copy that
-// equals it needs no look at Redis and takes no update; and one that is named for the first time then comes
-// from Redis alone, as its log has hardly anything more.
+// A board whose period has ended lingers: a closed one never changes, so an equal copy needs no look at Redis and takes
+// no update; one named for the first time comes from Redis alone, as its log has hardly anything.
 
 // closes reports whether nothing new arrives for the board any more, so that it is not worth reading its log.
 func closes(log rooms.Log, total TotalSource, now time.Time) bool {
@@ -32,8 +31,7 @@ func (r *replica) rise(t reading, epoch int) {
 	}
 }
 
-// lookAgain takes a look of Redis at a settled board. A failover may take back that it is closed, which changes nothing; but
-// if Redis has then closed another state, that one counts.
+// lookAgain takes a look at a settled board: if Redis has closed another state after a failover, that counts.
 func (f *feed) lookAgain(t reading, epoch int) {
 	own := f.replica.board.State()
 	if f.replica.late(t.State) != nil {
@@ -47,8 +45,7 @@ func (f *feed) lookAgain(t reading, epoch int) {
 	f.replica.rise(t, epoch)
 }
 
-// rests marks a settled board as current, and returns false for any other and for one whose final is to come: these
-// are looked at.
+// rests marks a settled board as current; false for others, and where a final is to come: these are looked at.
 func (f *feed) rests(now time.Time) bool {
 	if !f.replica.settled() || !f.replica.publishCurrent(now) {
 		return false

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -17,7 +18,7 @@ type slowStates struct {
 }
 
 func (s slowStates) States(ctx context.Context) (wire.States, error) {
-	sleep(ctx, s.takes)
+	tick.Sleep(ctx, s.takes)
 	return wire.States{Serial: 7, Every: 300 * time.Millisecond}, s.err
 }
 

@@ -7,27 +7,23 @@ import (
 	"rankcache"
 )
 
-// historyEvery is how often it is asked for the history of Redis while boards are there. A board that is deleted
-// within that time after a failover counts as lost.
-const historyEvery = 10 * time.Second
-
-// known is the history of Redis in which a board was last there. It belongs to the totals poller.
+// known is the replication id under which a board was last seen, as it was told up to 10 s before: one that is deleted
+// within that time after a failover counts as lost. It belongs to the totals poller.
 type known struct {
 	history string // "": Redis does not tell
-	at      time.Time
 	run     uint64 // of the board at the last look
 	members int
 }
 
-// histories returns the histories of the servers that have the boards, nil if none is due, or Redis does not answer.
+// histories returns the histories of the servers that have the boards, nil if none needs it, or Redis does not answer.
 // They are asked for before the boards are looked at: a board that is there then was not lost before.
 func (t *totalsPoller) histories(ctx context.Context, all []probe, ids []rankcache.BoardID) []string {
 	for i := range all {
 		if all[i].feed.sources.isReplica() {
 			return nil // its history is its own
 		}
-		if f := all[i].feed; f.replica.readable.Load() && !f.replica.settled() && time.Since(f.known.at) >= historyEvery {
-			names, err := t.origin.Histories(ctx, ids)
+		if f := all[i].feed; f.replica.readable.Load() && !f.replica.settled() {
+			names, err := t.origin.Histories(ctx, ids, false)
 			if err != nil {
 				return nil // the look itself will tell
 			}
@@ -50,14 +46,13 @@ func (t *totalsPoller) seemsBegunAgain(f *feed, r reading) bool {
 
 func fewer(r reading, members int) bool { return 2*r.members < members }
 
-// tellBegunAgain tells of boards that Redis has lost and that others have begun again since: their new life is what there is. It
-// reports whether that could be judged.
+// tellBegunAgain tells of lost boards that others have begun again, and reports whether that could be judged.
 func (t *totalsPoller) tellBegunAgain(ctx context.Context, again []probe) bool {
 	ids := make([]rankcache.BoardID, len(again))
 	for i := range again {
 		ids[i] = again[i].feed.id
 	}
-	names, err := t.origin.Histories(ctx, ids)
+	names, err := t.origin.Histories(ctx, ids, true)
 	if err != nil {
 		t.failed(err, again)
 		return false
@@ -73,8 +68,8 @@ func (t *totalsPoller) tellBegunAgain(ctx context.Context, again []probe) bool {
 	return true
 }
 
-// tell decides for boards that Redis lacks whether it has lost them: its history is another one than the one in which they
-// were there. Those are kept as they were, until Redis has them again or they are too old. Any other was deleted.
+// tell decides for boards that Redis lacks whether it has lost them: its history is another one than the one in which
+// they were there. Those are kept as they were, until Redis has them again or they are too old. Any other was deleted.
 func (t *totalsPoller) tell(ctx context.Context, missing []probe, looks []reading) {
 	if len(missing) == 0 {
 		return
@@ -83,7 +78,7 @@ func (t *totalsPoller) tell(ctx context.Context, missing []probe, looks []readin
 	for i := range missing {
 		ids[i] = missing[i].feed.id
 	}
-	names, err := t.origin.Histories(ctx, ids)
+	names, err := t.origin.Histories(ctx, ids, true)
 	if err != nil {
 		t.failed(err, missing)
 		return // it is decided at the next look

@@ -15,29 +15,26 @@ import (
 	"rankcache/wire"
 )
 
-// feed is one followed board: the parts that work on it. The fields are set when it
-// is made; each part's type documents its owner and its lock.
+// feed is one followed board: the parts that work on it, set when it is made. Each type has its owner and lock.
 type feed struct {
-	id      rankcache.BoardID
-	key     uint64    // in a keeper's states
-	log     rooms.Log // where its updates are
-	replica *replica
-	sources sources
-	file    fileState
-	status  status
-	audit   *auditStats
-	// restoring is set while the board's file is to be loaded or looked for. The
-	// gate's goroutine clears it.
-	restoring atomic.Bool
+	id        rankcache.BoardID
+	key       uint64    // in a keeper's states
+	log       rooms.Log // where its updates are
+	replica   *replica
+	sources   sources
+	file      fileState
+	status    status
+	audit     *auditStats
+	restoring atomic.Bool // set while the board's file is to be loaded or looked for. The gate's goroutine clears it.
 
+	whole *topic        // the topic watcher's alone: the reading of which it has all since the beginning, or its file's end
 	batch []wire.Update // the dispatcher's alone: gathered, to be applied
 	dirty bool          // the publisher's alone: to be published
 	lag   lagWatch      // the totals poller's alone
 	late  lateWatch     // the totals poller's alone
 	rest  rest          // the totals poller's alone
 	known known         // the totals poller's alone
-	// lost is set while the board is kept though Redis lacks it. The totals poller writes it.
-	lost atomic.Bool
+	lost  atomic.Bool   // set while the board is kept though Redis lacks it. The totals poller writes it.
 	// begunAgain is how many members the board had before Redis lost it and it began again; 0: it has not. Likewise.
 	begunAgain atomic.Int64
 }
@@ -50,20 +47,37 @@ func newFeed(id rankcache.BoardID, log rooms.Log, boards Boards, held *atomic.In
 	return f
 }
 
-// feeds is the set of followed boards, read without a lock. A map in it is not
-// changed, only replaced, by the membership.
+// feeds is the set of followed boards, read without a lock: the membership replaces its map.
 type feeds struct {
-	m atomic.Pointer[map[rankcache.BoardID]*feed]
+	m atomic.Pointer[feedMaps]
 }
 
-func (s *feeds) current() map[rankcache.BoardID]*feed {
+// feedMaps are the followed boards by their ids, and those that read a log by its topic.
+type feedMaps struct {
+	byID    map[rankcache.BoardID]*feed
+	byTopic map[string][]*feed
+}
+
+func (s *feeds) maps() feedMaps {
 	if m := s.m.Load(); m != nil {
 		return *m
 	}
-	return nil
+	return feedMaps{}
 }
 
-func (s *feeds) replace(m map[rankcache.BoardID]*feed) { s.m.Store(&m) }
+func (s *feeds) current() map[rankcache.BoardID]*feed { return s.maps().byID }
+
+func (s *feeds) byTopic() map[string][]*feed { return s.maps().byTopic }
+
+func (s *feeds) replace(all map[rankcache.BoardID]*feed) {
+	m := feedMaps{all, make(map[string][]*feed)}
+	for _, f := range all {
+		if !f.sources.alone {
+			m.byTopic[f.log.Topic] = append(m.byTopic[f.log.Topic], f)
+		}
+	}
+	s.m.Store(&m)
+}
 
 // sorted returns the followed boards in the order of their ids.
 func (s *feeds) sorted() []*feed {
@@ -72,8 +86,7 @@ func (s *feeds) sorted() []*feed {
 	})
 }
 
-// membership is which boards are wanted, which are followed, and whether those that
-// readiness waits for are done. mu may be held while a replica's is taken.
+// membership is which boards are wanted and followed, and whether those awaited are done. mu is above a replica's.
 type membership struct {
 	feeds   *feeds
 	changed signal // wakes Runner.keepMembership
@@ -82,8 +95,7 @@ type membership struct {
 	wanted []rankcache.BoardID
 	named  bool // want was called
 	boards map[rankcache.BoardID]*followed
-	// atStart are the boards wanted when the first were followed: readiness waits
-	// for them, and once it came it stays.
+	// atStart are the boards wanted when the first were followed: readiness waits for them, and once it came it stays.
 	atStart []rankcache.BoardID
 	started bool
 	ready   bool
@@ -100,7 +112,6 @@ func newMembership(f *feeds) *membership {
 	return &membership{feeds: f, changed: newSignal(), boards: make(map[rankcache.BoardID]*followed)}
 }
 
-// want sets the boards to follow.
 func (m *membership) want(boards []rankcache.BoardID) {
 	m.mu.Lock()
 	m.wanted, m.named = slices.Clone(boards), true
@@ -108,9 +119,7 @@ func (m *membership) want(boards []rankcache.BoardID) {
 	m.changed.wake()
 }
 
-// update starts the boards that are wanted and not followed, and removes and returns
-// those that are followed and not wanted, or whose updates are elsewhere now: the next
-// update starts these again.
+// update starts wanted boards, and removes and returns unwanted ones and those whose updates are elsewhere now.
 func (m *membership) update(log func(rankcache.BoardID) rooms.Log, start func(rankcache.BoardID) *followed) (gone []*followed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +152,6 @@ func (m *membership) update(log func(rankcache.BoardID) rooms.Log, start func(ra
 	return gone
 }
 
-// readiness implements [Runner.Ready].
 func (m *membership) readiness() (ready bool, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,8 +168,7 @@ func (m *membership) readiness() (ready bool, reason string) {
 	return false, fmt.Sprintf("%d of %d boards are not open: %s", len(missing), len(m.atStart), firstFew(missing))
 }
 
-// missingLocked describes each board that readiness waits for. One that is not
-// followed any more is not waited for.
+// missingLocked describes each board that readiness waits for. One that is not followed any more is not waited for.
 func (m *membership) missingLocked() (missing []string) {
 	for _, id := range m.atStart {
 		if b := m.boards[id]; b != nil && !b.feed.status.wasReady() {

@@ -6,8 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the counters of a Runner. Values per board are collected at each
-// scrape ([collector]), so that a board that is dropped leaves no series behind.
+// metrics are a Runner's counters. Values per board are collected at each scrape: dropped boards leave no series.
 type metrics struct {
 	records     prometheus.Counter
 	skipped     *prometheus.CounterVec // by reason, a fixed few

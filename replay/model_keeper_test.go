@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -71,7 +72,7 @@ func (k *modelKeepers) serial() uint64 {
 func (k *modelKeepers) keep(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		before := k.serial()
-		sleep(ctx, rand.N(2*time.Millisecond))
+		tick.Sleep(ctx, rand.N(2*time.Millisecond))
 		stamps, err := k.redis.Stamps(ctx, []rankcache.BoardID{modelBoardID})
 		k.pause(ctx, rng)
 		if err == nil && ctx.Err() == nil {
@@ -80,7 +81,7 @@ func (k *modelKeepers) keep(ctx context.Context, rng *rand.Rand) {
 		if k.events && rng.IntN(40) == 0 {
 			k.harm(rng)
 		}
-		sleep(ctx, time.Duration(250+rng.IntN(100))*time.Millisecond)
+		tick.Sleep(ctx, time.Duration(250+rng.IntN(100))*time.Millisecond)
 	}
 }
 
@@ -93,7 +94,7 @@ func (k *modelKeepers) pause(ctx context.Context, rng *rand.Rand) {
 	case n < 5:
 		d = time.Duration(rng.IntN(1500)) * time.Millisecond
 	}
-	sleep(ctx, d)
+	tick.Sleep(ctx, d)
 }
 
 func (k *modelKeepers) publish(before uint64, s *rankcache.Stamp) {

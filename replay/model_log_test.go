@@ -113,7 +113,7 @@ type modelReader struct {
 
 func newModelReader(l *modelLog, r *Runner, queue batches) *modelReader {
 	return &modelReader{log: l, queue: queue, maxChunk: 1 + l.rng.IntN(40),
-		watcher: &topicWatcher{feeds: &r.feeds, cfg: r.cfg, metrics: r.metrics, log: r.log, known: make(map[string]readTopic), backlog: &r.backlog}}
+		watcher: &topicWatcher{feeds: &r.feeds, cfg: r.cfg, metrics: r.metrics, log: r.log, known: make(map[string]*topic), backlog: &r.backlog}}
 }
 
 // watch does what topicWatcher.poll does.
@@ -131,7 +131,7 @@ func (r *modelReader) watch(now time.Time, wake signal) {
 		return
 	}
 	var todo reassignment
-	for name, boards := range r.watcher.wanted() {
+	for _, boards := range r.watcher.wanted() {
 		r.watcher.plan(r.log.info(), boards, &todo)
 		if len(todo.stop) > 0 {
 			r.topic = nil
@@ -141,7 +141,7 @@ func (r *modelReader) watch(now time.Time, wake signal) {
 			if t.resumed || t.shared {
 				boards = t.readFor
 			}
-			r.watcher.known[name] = readTopic{t, boards}
+			r.watcher.reads(t, boards)
 		}
 	}
 	r.readEnds(now)
@@ -170,7 +170,7 @@ func (r *modelReader) start(t *topic) {
 }
 
 func (r *modelReader) readEnds(now time.Time) {
-	if r.topic == nil || !slices.ContainsFunc(r.watcher.known[r.topic.name].feeds, r.watcher.needsEnd) {
+	if r.topic == nil || !slices.ContainsFunc(r.watcher.wanted()[r.topic.name], r.watcher.needsEnd) {
 		return
 	}
 	found := make(map[*partition]int64)

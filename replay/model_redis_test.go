@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -348,14 +349,14 @@ func (r *modelRedis) request(ctx context.Context, do func()) error {
 	r.mu.Lock()
 	wait := time.Duration(r.rng.IntN(1500))*time.Microsecond + r.slow/2
 	r.mu.Unlock()
-	sleep(ctx, wait)
+	tick.Sleep(ctx, wait)
 	r.mu.Lock()
 	down := r.down
 	if !down && ctx.Err() == nil {
 		do()
 	}
 	r.mu.Unlock()
-	sleep(ctx, wait)
+	tick.Sleep(ctx, wait)
 	if down {
 		return errModelAway
 	}
@@ -468,7 +469,7 @@ func (r *modelRedis) ServerID(ctx context.Context, _ rankcache.BoardID) (id stri
 }
 
 // Histories tells nothing: a board that is gone was deleted.
-func (r *modelRedis) Histories(_ context.Context, boards []rankcache.BoardID) ([]string, error) {
+func (r *modelRedis) Histories(_ context.Context, boards []rankcache.BoardID, _ bool) ([]string, error) {
 	return make([]string, len(boards)), nil
 }
 

@@ -219,6 +219,7 @@ func (w *modelEnv) start() {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })
 	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
+	group.Go(func() error { return r.asker.run(ctx) })
 	if !w.noWalk {
 		group.Go(func() error { return newWalker(r).run(ctx) })
 	}

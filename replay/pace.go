@@ -8,30 +8,27 @@ import (
 )
 
 const (
-	// findKeeperEvery is how often it is looked for a keeper's value while there is none.
-	findKeeperEvery = 5 * time.Second
-	// staleStates is the age from which on a keeper's states are of no use, unless it reads so rarely that five of its
-	// intervals are longer.
+	findKeeperEvery = 5 * time.Second // how often it is looked for a keeper's value while there is none
+	// staleStates is from when on a keeper's states are of no use, or five of its intervals if that is longer.
 	staleStates = 3 * time.Second
 	// ownReadings are the time between two readings of Redis by this process while a keeper that was there is away.
 	// The first is a random part of it later: else a whole fleet would read at once.
 	ownReadings = 5 * time.Second
-	// keeperReturns is for how long after its last value a keeper that was there is expected back: until then no rows
-	// are compared.
+	// keeperReturns is how long a keeper that was there is expected back: until then no rows are compared.
 	keeperReturns = 10 * time.Minute
-	// SelfCheckEvery is how often each board is read by this process though a keeper reads it: the keeper may read another Redis.
+	// SelfCheckEvery is how often each board is read here though a keeper does: that may read another Redis.
 	SelfCheckEvery = 5 * time.Minute
 	// mistrust is for how long a keeper is not heard after Redis did not confirm what its value told.
 	mistrust = 30 * time.Second
 )
 
-// Pace decides when a process looks at a keeper's value, what that value dates, and when the process reads Redis itself. It has no clock
-// and does no I/O, so that a fleet can be simulated. P is what was here before a look. [Pace.Expected] may be called
-// concurrently, all else by one goroutine.
+// Pace decides when a process looks at a keeper's value, what that value dates, and when the process reads Redis
+// itself. It has no clock and does no I/O, so that a fleet can be simulated. P is what was here before a look.
+// [Pace.Expected] may be called concurrently, all else by one goroutine.
 //
 // A keeper takes the serial k before it reads, and publishes what it has read as k+1 only if the serial is still k. So
-// the reading of j began after j-1 was published, and that was after a look here that showed j-2 or less: what this process
-// had before that look, Redis had before the reading. Such a look is the time of the reading.
+// the reading of j began after j-1 was published, and that was after a look here that showed j-2 or less: what this
+// process had before that look, Redis had before the reading. Such a look is the time of the reading.
 type Pace[P any] struct {
 	older     uint64         // by how much lower the serial of a look is that was before the reading: 2
 	random    func() float64 // from 0 to less than 1
@@ -71,7 +68,7 @@ func (p *Pace[P]) Expected(now time.Time) bool {
 	return seen != 0 && now.Sub(time.Unix(0, seen)).Abs() < keeperReturns // a clock may go back
 }
 
-// Missed takes a look that found no value.
+// Missed records a look that found no value of a keeper.
 func (p *Pace[P]) Missed(at time.Time) {
 	p.forget(at)
 	if p.next = at.Add(p.jitter(findKeeperEvery)); p.Expected(at) {
@@ -79,7 +76,7 @@ func (p *Pace[P]) Missed(at time.Time) {
 	}
 }
 
-// Heard takes a look that found a value of a keeper with an interval, and returns the look that is the time of the value's reading; nil if none is.
+// Heard records a keeper's value and interval, and returns the look that counts as its reading's time; nil: none.
 func (p *Pace[P]) Heard(now Look[P], every time.Duration) (before *Look[P]) {
 	p.forget(now.At)
 	p.every, p.next = every, now.At.Add(p.jitter(every))
@@ -103,8 +100,7 @@ func (p *Pace[P]) Spared(before time.Time) time.Time {
 // SelfCheck returns whether a board that this process asked Redis about last is due though a keeper confirms it.
 func (p *Pace[P]) SelfCheck(asked, now time.Time) bool { return now.Sub(asked) > p.selfCheck }
 
-// Alone returns when Redis is asked again about a board that was read at a time; the zero time is at the next poll. While a keeper is
-// expected back that is more rarely.
+// Alone returns when Redis is asked again about a board; zero: at the next poll. A keeper expected back: later.
 func (p *Pace[P]) Alone(read time.Time) time.Time {
 	if !p.Expected(read) {
 		return time.Time{}
@@ -112,9 +108,8 @@ func (p *Pace[P]) Alone(read time.Time) time.Time {
 	return read.Add(p.jitter(ownReadings))
 }
 
-// take adds a look that showed a serial and returns the latest before it that is older than the reading of this serial; nil
-// if there is none, or if the serial was looked at before. A lower serial than before is another history of the key: what was
-// seen of the former dates nothing.
+// take adds a look with a serial, and returns the latest before it that is older than the serial's reading; nil: none,
+// or a known serial. A lower serial is another history: former looks date nothing.
 func (p *Pace[P]) take(now Look[P]) (before *Look[P]) {
 	if last := len(p.looks) - 1; last >= 0 {
 		switch shown := p.looks[last].Serial; {
@@ -146,8 +141,7 @@ func (p *Pace[P]) forget(now time.Time) {
 // stale is the age from which on states are of no use.
 func (p *Pace[P]) stale() time.Duration { return max(staleStates, 5*p.every) }
 
-// jitter returns d, give or take a tenth, so that a fleet of sidecars that was
-// started together does not send its requests together.
+// jitter returns d, give or take a tenth, so that a fleet started together does not ask together.
 func jitter(d time.Duration) time.Duration { return jitterBy(rand.Float64, d) }
 
 func jitterBy(random func() float64, d time.Duration) time.Duration {

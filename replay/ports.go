@@ -11,13 +11,14 @@ import (
 	"rankcache/wire"
 )
 
-// Board is one board in local memory. Its methods may be called by several
-// goroutines. The strings of updates and entries are valid only during the call. Members with data are joined with it in
-// whole boards ([rankcache.JoinData]): in what is loaded, in snapshots, in scans of Redis and in files.
+// Board is one board in local memory. Its methods may be called by several goroutines. The strings of updates and
+// entries are valid only during the call. Members with data are joined with it in whole boards ([rankcache.JoinData]):
+// in what is loaded, in snapshots, in scans of Redis and in files.
 type Board interface {
 	Apply([]wire.Update) rankcache.ApplyResult
-	// Load replaces the board by entries that were read from Redis after seq.
-	Load(seq uint64, pieces ...[]rankcache.Entry) error
+	// StartLoad returns a function that replaces the board by entries that were read from Redis after seq, while
+	// updates are applied; it fails if the board was reset since.
+	StartLoad(seq uint64, pieces ...[]rankcache.Entry) (load func() error)
 	// Sum returns the checksum over all members. The first call adds them up.
 	Sum() uint64
 	// SetRun records of which run the updates are.
@@ -25,9 +26,8 @@ type Board interface {
 	// SetLife records how far the board's life has come, until Reset. The next Publish shows it.
 	SetLife(rankcache.Life)
 	Life() rankcache.Life
-	// Prove returns whether the board has the run and the sum of the state, and no update
-	// beyond its seq. If so, Apply takes from then on the next update only, and only if it
-	// gives the sum that it carries.
+	// Prove returns whether the board has the run and the sum of the state, and no update beyond its seq. If so, Apply
+	// takes from then on the next update only, and only if it gives the sum that it carries.
 	Prove(rankcache.State) bool
 	// Relax ends the strict mode that Prove began.
 	Relax()
@@ -37,9 +37,8 @@ type Board interface {
 	SumAt(run, seq uint64) (sum uint64, known bool)
 	Reset()
 	Progress() rankcache.Progress
-	// Score includes updates that are not published yet. memberSeq is the highest seq
-	// applied to the member; if it is not ok its removal's, or the seq up to which
-	// it may have been removed.
+	// Score includes updates that are not published yet. memberSeq is the highest seq applied to the member; if it is
+	// not ok its removal's, or the seq up to which it may have been removed.
 	Score(member string) (score float64, memberSeq uint64, ok bool)
 	// Data is what the member has beside its score, "" if nothing; memberSeq is as that of Score.
 	Data(member string) (data string, memberSeq uint64)
@@ -71,8 +70,7 @@ type Origin interface {
 	// Totals returns the total and the size of each board. A stamp without a
 	// time was not read, and the error has the reason.
 	Stamps(context.Context, []rankcache.BoardID) ([]rankcache.Stamp, error)
-	// Sample returns the scores of the members and of random others, the total
-	// and the size, all of one instant.
+	// Sample returns the scores of the members and of random others, the total and the size, all of one instant.
 	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)
 	rankcache.Reader
 	// Scan gives the whole board to fn in pieces, which fn may keep, and returns the
@@ -80,9 +78,9 @@ type Origin interface {
 	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
 	// ServerID returns the run_id of the Redis that has the board.
 	ServerID(context.Context, rankcache.BoardID) (string, error)
-	// Histories returns for each board a name of what the server that has it has been through,
-	// another one after a restart, a failover and FLUSHALL; "" if it does not tell.
-	Histories(context.Context, []rankcache.BoardID) ([]string, error)
+	// Histories returns for each board a name of what the server that has it has been through, another one after a
+	// restart, a failover and FLUSHALL; "" if it does not tell. Without now they may be up to 10 s old.
+	Histories(ctx context.Context, boards []rankcache.BoardID, now bool) ([]string, error)
 	// Readopt asks a writer to begin a new run of the board and to add it up again, if its run is that one; if it is
 	// being added up in another, to end that.
 	Readopt(ctx context.Context, board rankcache.BoardID, run uint64) error
@@ -99,13 +97,11 @@ type Sample struct {
 	Data *rankcache.Data
 }
 
-// Files keeps boards over a restart. Its methods may be called by several
-// goroutines.
+// Files keeps boards over a restart. Its methods may be called by several goroutines.
 type Files interface {
 	// Save replaces the board's file. Entries are valid only until the next piece.
 	Save(Saved, iter.Seq[[]rankcache.Entry]) error
-	// Load returns the board's file. The error wraps fs.ErrNotExist if there is
-	// none.
+	// Load returns the board's file. The error wraps fs.ErrNotExist if there is none.
 	Load(rankcache.BoardID) (Saved, []rankcache.Entry, error)
 	// ReadHeader returns what Load would, without the entries, and the mean length of a member
 	// in bytes. Load may still refuse the rest.
@@ -114,8 +110,7 @@ type Files interface {
 	Sweep(keep []rankcache.BoardID, idle time.Duration) error
 }
 
-// Snapshots are boards that a keeper saves for the whole fleet. Its methods may be called by several
-// goroutines.
+// Snapshots are boards that a keeper saves for the whole fleet. Its methods may be called by several goroutines.
 type Snapshots interface {
 	// LoadNewer returns the board's snapshot, and ends with ctx. The error wraps [ErrOlder] if it
 	// is not newer than a file, which may be nil, and fs.ErrNotExist if there is none.
@@ -129,8 +124,7 @@ var ErrOlder = errors.New("the sidecar's own file is as new")
 type Saved struct {
 	Board rankcache.BoardID
 	Total string
-	// State is that of the entries. Without a sum every update up to its seq is in them,
-	// and later ones may be, too.
+	// State is that of the entries. Without a sum every update up to its seq is in them, and later ones may be, too.
 	rankcache.State
 	Members int
 	// HasData tells that some entries are joined with data.

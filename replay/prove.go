@@ -6,24 +6,21 @@ import (
 	"fmt"
 	"time"
 
-	"rankcache"
 	"rankcache/wire"
 )
 
-// prover compares a board with one state of Redis, the target: updates beyond the
-// target's seq wait, and once all up to it are there the board's sum is Redis's, or
-// the board is wrong. It belongs to the board's gate and is made anew for each target.
+// prover compares a board with one state of Redis, the target: updates beyond it wait, and once all up to it are there
+// the sums are equal or the board is wrong. It is the board's gate's, made anew for each target.
 type prover struct {
 	replica *replica
 	sources *sources
 	target  reading
 }
 
-// aim reads the target. An update is in Redis before it is in the log, so a seq below
-// the board's own state proves that Redis lost writes.
-func aim(ctx context.Context, o Origin, f *feed, epoch int) (*prover, error) {
+// aim reads the target. Redis is before the log, so a seq below the board's own proves that it lost writes.
+func aim(ctx context.Context, ask *asker, f *feed, epoch int) (*prover, error) {
 	run, highest := f.replica.hold()
-	t, err := readOne(ctx, o, f.id, &f.sources)
+	t, err := ask.read(ctx, f.id, &f.sources)
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +41,6 @@ func aim(ctx context.Context, o Origin, f *feed, epoch int) (*prover, error) {
 	}
 	f.replica.holdBeyond(t.Seq)
 	return &prover{replica: f.replica, sources: &f.sources, target: t}, nil
-}
-
-// readOne reads the state of one board from Redis.
-func readOne(ctx context.Context, o Origin, id rankcache.BoardID, s *sources) (reading, error) {
-	at, current := time.Now(), s.current()
-	stamps, err := o.Stamps(ctx, []rankcache.BoardID{id})
-	if err != nil {
-		return reading{}, err
-	}
-	return readingOf(&stamps[0], at, current), nil
 }
 
 // outcome of a prover's step.
@@ -80,13 +67,12 @@ func (p *prover) step() proofResult {
 	return proofWaits
 }
 
-// renew reads a target again that is old by now: Redis may have lost it while the board
-// waited for updates.
-func (p *prover) renew(ctx context.Context, o Origin, epoch int) error {
+// renew reads a target again that is old by now: Redis may have lost it while the board waited for updates.
+func (p *prover) renew(ctx context.Context, ask *asker, epoch int) error {
 	if time.Since(p.target.requested) < confirmFor {
 		return nil
 	}
-	t, err := readOne(ctx, o, p.replica.id, p.sources)
+	t, err := ask.read(ctx, p.replica.id, p.sources)
 	if err != nil {
 		return err
 	}
@@ -107,8 +93,7 @@ func (p *prover) renew(ctx context.Context, o Origin, epoch int) error {
 	return errors.New(why.reason)
 }
 
-// difference returns the board's sum minus Redis's. If two loads of a board in a row
-// give the same, it is Redis's own sum that is wrong.
+// difference returns the board's sum minus Redis's. The same after two loads: Redis's own sum is wrong.
 func (p *prover) difference() uint64 {
 	return (p.replica.board.Sum() - p.target.Sum) & wire.SumMask
 }

@@ -7,13 +7,11 @@ import (
 	"rankcache/internal/kafka"
 )
 
-// partitionsEach is how many partitions one of librdkafka's clients reads. For each partition in each answer to a
-// fetch, which names all of them, it looks for the topic from the first one on: 5,000 in one client take
-// a tenth of a core at rest.
+// partitionsEach is how many partitions one client of librdkafka reads: each answer to a fetch names all, each looked
+// up from the first on. 5,000 in one take a tenth of a core at rest.
 const partitionsEach = 1000
 
-// readers are librdkafka's clients that read. There is one, and another one once it has as many
-// partitions as it may. poll, assign and unassign belong to the consumer's goroutine.
+// readers are librdkafka's clients, each of so many partitions. poll, assign and unassign are the consumer's.
 type readers struct {
 	begin func() (*kafka.Consumer, error)
 	each  int // partitions of a reader
@@ -36,7 +34,6 @@ func newReaders(begin func() (*kafka.Consumer, error)) (*readers, error) {
 	return r, err
 }
 
-// add makes one more reader.
 func (r *readers) add() (*reader, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,20 +7,18 @@ import (
 	"rankcache"
 )
 
-// Redis as a replica in another region than the writers'. There an update may be in the log before it is in Redis, so that a
-// lower state is lag and no fault: a board waits for Redis to come to its state. What still is a fault: another sum at a seq
-// that the board remembers, a run that it does not follow, and a lower state at a time at which the writing region had the
-// board's already, by the time that its keeper writes ([Config].Reached). That time is also of which the ages of boards count.
+// Redis as a replica in another region than the writers'. There an update may be in the log before it is in Redis, so
+// that a lower state is lag and no fault: a board waits for Redis to come to its state. What still is a fault: another
+// sum at a seq that the board remembers, a run that it does not follow, and a lower state at a time at which the
+// writing region had the board's already, by the time that its keeper writes ([Config].Reached). That time is also of
+// which the ages of boards count.
 
 const (
-	// clockSkew is by how much the clocks of the two regions may differ before lag is taken for a loss: the board is then
-	// filled again.
-	clockSkew = 5 * time.Second
-	// mirrorLag is for how long an open board waits for updates that Redis has, while the log has none that are later: it is
-	// a mirror, which may be behind. Then the board is filled from Redis.
-	mirrorLag = time.Minute
-	// lookAgainEvery is how often a gate looks whether Redis has come to its board's state.
-	lookAgainEvery = 200 * time.Millisecond
+	clockSkew = 5 * time.Second // by how much the regions' clocks may differ before lag is taken for a loss
+	// mirrorLag is for how long an open board waits for updates that Redis has, while the log has none that are later:
+	// it is a mirror, which may be behind. Then the board is filled from Redis.
+	mirrorLag      = time.Minute
+	lookAgainEvery = 200 * time.Millisecond // how often a gate looks whether Redis has come to its board's state
 )
 
 // lateError reports that Redis, a replica, has not reached the state that the log has given.
@@ -71,15 +69,14 @@ func (r *replica) lateLocked(t rankcache.State) *lateError {
 	return &lateError{t, r.in.run, have}
 }
 
-// lateWatch finds out whether Redis is late for ever, because it has lost what the board has. It belongs to the totals poller.
+// lateWatch finds out whether Redis is late for ever, as it lost what the board has. The totals poller's.
 type lateWatch struct {
 	epoch int
 	state rankcache.State // of the board
 	since time.Time       // it has that, by this machine's clock; zero: Redis is not late
 }
 
-// look takes a look at Redis that was late, and returns the fault that it shows, if any. maxLate is for how long a
-// state may be missing where it is unknown of which time Redis is.
+// look takes a look at a late Redis, and returns the fault, if any, after maxLate where Redis's time is unknown.
 func (w *lateWatch) look(late *lateError, r reading, epoch int, maxLate time.Duration) *fault {
 	if w.since.IsZero() || w.epoch != epoch || !r.Before(w.state) {
 		*w = lateWatch{epoch, rankcache.State{Run: late.run, Seq: late.seq}, time.Now()}
@@ -100,8 +97,7 @@ func (w *lateWatch) look(late *lateError, r reading, epoch int, maxLate time.Dur
 	return new(faultAhead(r.Seq, w.state.Seq))
 }
 
-// learnLate gives a board a reading of a replica that is behind it. At a state that the board remembers they are compared: an equal
-// one shows that the board has all that the writing region had then.
+// learnLate gives a board a reading of a replica behind it: at a remembered state they are compared.
 func (t *totalsPoller) learnLate(p *probe, r reading, late *lateError) *fault {
 	f := p.feed
 	if why := f.late.look(late, r, p.epoch, t.maxStale); why != nil {

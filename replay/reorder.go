@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	// maxHeldBytes is the largest size of one board's buffer, some 60,000 updates.
-	maxHeldBytes = 24 << 20
-	// maxHeldInAll bounds the bytes that all boards hold.
-	maxHeldInAll = 64 << 20
+	maxHeldBytes = 24 << 20 // the largest size of one board's buffer, some 60,000 updates
+	maxHeldInAll = 64 << 20 // bounds the bytes that all boards hold
 )
 
 // reorderBuffer holds the updates of one board that must not be applied yet. There
@@ -44,13 +42,11 @@ type reorderBuffer struct {
 	ready   []wire.Update            // the result of the last call
 }
 
-// Hold keeps updates beyond limit from now on; math.MaxUint64 ends that, but returns
-// nothing: see Raise and Next.
+// Hold keeps updates beyond limit from now on; math.MaxUint64 ends that, but returns nothing: see Raise and Next.
 func (b *reorderBuffer) Hold(limit uint64) { b.limit, b.limited = limit, limit != math.MaxUint64 }
 
-// Raise is Hold with a higher limit, and returns the updates that need not be held any more in
-// order of seqs, with holes, valid until the next call. Of an enabled buffer it
-// returns nothing: Next has what follows without a hole.
+// Raise is Hold with a higher limit, and returns the updates that need not be held any more in order of seqs, with
+// holes, valid until the next call. Of an enabled buffer it returns nothing: Next has what follows without a hole.
 func (b *reorderBuffer) Raise(limit uint64) []wire.Update {
 	b.Hold(limit)
 	b.reuse()
@@ -64,10 +60,9 @@ func (b *reorderBuffer) Raise(limit uint64) []wire.Update {
 // what may be applied now, valid until the next call: in order of seqs if the buffer is
 // enabled, else as they came. Updates without a seq, and late ones, are returned too.
 //
-// If an enabled buffer is full, all that is held is dropped, and overflow is set: the board
-// lacks updates that will not come again. It has to be filled from Redis, which has
-// them all, because an update is in Redis before it is in the log. If another one is full,
-// its hold ends: the gate finds the board beyond its target, and takes another.
+// If an enabled buffer is full, all that is held is dropped, and overflow is set: the board lacks updates that will not
+// come again. It has to be filled from Redis, which has them all, because an update is in Redis before it is in the
+// log. If another one is full, its hold ends: the gate finds the board beyond its target, and takes another.
 func (b *reorderBuffer) Add(batch []wire.Update, contiguous uint64) (ready []wire.Update, overflow bool) {
 	b.reuse()
 	next := contiguous + 1
@@ -94,8 +89,7 @@ func (b *reorderBuffer) Add(batch []wire.Update, contiguous uint64) (ready []wir
 	return b.ready, overflow
 }
 
-// Next returns the further updates that may be applied to a board that now has every update up to
-// contiguous: one that skips a hole of its log, or is loaded, frees the waiting ones.
+// Next returns further updates for a board that has all up to contiguous, as after a hole or a load.
 func (b *reorderBuffer) Next(contiguous uint64) []wire.Update {
 	b.reuse()
 	b.take(min(contiguous, b.bound()))
@@ -103,8 +97,7 @@ func (b *reorderBuffer) Next(contiguous uint64) []wire.Update {
 	return b.ready
 }
 
-// Keep takes back the end of what a call returned, for a board that could not apply
-// all of it. It returns false on overflow, as Add does.
+// Keep takes back the end of a call's updates that the board could not apply. It returns false on overflow.
 func (b *reorderBuffer) Keep(rest []wire.Update) bool {
 	for i := range rest {
 		if !b.keep(&rest[i]) {
@@ -115,8 +108,7 @@ func (b *reorderBuffer) Keep(rest []wire.Update) bool {
 	return true
 }
 
-// Flush returns all held updates in order of seqs, valid until the next call, and
-// empties the buffer.
+// Flush returns all held updates in order of seqs, valid until the next call, and empties the buffer.
 func (b *reorderBuffer) Flush() []wire.Update {
 	b.reuse()
 	b.take(math.MaxUint64)
@@ -153,8 +145,7 @@ func (b *reorderBuffer) bound() uint64 {
 	return math.MaxUint64
 }
 
-// keep holds a copy of u, unless it is a repeat of one that is held. It returns false
-// if there is no room.
+// keep holds a copy of u, unless it is a repeat of one that is held. It returns false if there is no room.
 func (b *reorderBuffer) keep(u *wire.Update) bool {
 	first, taken := b.updates[u.Seq]
 	if taken && (first == *u || slices.Contains(b.others[u.Seq], *u)) {
@@ -187,9 +178,8 @@ func (b *reorderBuffer) put(u wire.Update, taken bool) {
 	b.count(heldSize(&u))
 }
 
-// release moves to ready the updates from seq next on without a hole, and returns the
-// seq that is missing then, or is beyond the limit. A board that just got next may
-// have another update of that seq here.
+// release moves to ready the updates from seq next on without a hole, and returns the seq that is missing then, or is
+// beyond the limit. A board that just got next may have another update of that seq here.
 func (b *reorderBuffer) release(next uint64) uint64 {
 	for b.move(next); next < b.bound() && b.move(next+1); {
 		next++

@@ -16,11 +16,9 @@ import (
 // the path of an update, apply and publish, and faults; replica_state.go, which calls this
 // file and is never called by it, has epochs, opening, closing and filling.
 //
-// The dispatcher applies and publishes. The gate opens the replica, fills it and
-// starts a new epoch after a fault. Any goroutine may report a fault, which closes it
-// at once. All of them lock mu: after the membership's lock, before those of sources,
-// file and audit, and around calls of the board. Nothing waits for the network with it
-// held.
+// The dispatcher applies and publishes. The gate opens the replica, fills it and starts a new epoch after a fault. Any
+// goroutine may report a fault, which closes it at once. All of them lock mu: after the membership's lock, before those
+// of sources, file and audit, and around calls of the board. Nothing waits for the network with it held.
 type replica struct {
 	id      rankcache.BoardID
 	board   Board
@@ -30,18 +28,15 @@ type replica struct {
 	audit   *auditStats
 	wake    signal // wakes the gate
 
-	// readable is set while the board is open, stale while it is answered from its
-	// file and was not compared. They are written with mu held.
+	// readable is set while the board is open, stale while only its file answers. They are written with mu held.
 	readable, stale atomic.Bool
-	// awaited is a total of Redis that the board had not reached when it was read.
-	// The totals poller sets it. When the board has reached it, the dispatcher or the
-	// poller clears it and marks the board as current at that time.
+	// awaited is a total of Redis that the board had not reached when it was read. The totals poller sets it. When the
+	// board has reached it, the dispatcher or the poller clears it and marks the board as current at that time.
 	awaited atomic.Pointer[reading]
 
-	mu sync.Mutex
-	in intake
-	// epoch rises whenever findings about the board become void.
-	epoch   int
+	mu      sync.Mutex
+	in      intake
+	epoch   int    // rises whenever findings about the board become void
 	dropped bool   // not followed any more
 	fault   *fault // why the board is to be filled again; nil if it is sound
 }
@@ -69,9 +64,8 @@ func (r *replica) apply(batch []wire.Update) {
 // visible returns whether readers find the board, open or stale.
 func (r *replica) visible() bool { return r.readable.Load() || r.stale.Load() }
 
-// publish makes applied updates visible to readers, with the copy's age. It returns the time
-// of the oldest command among them in Unix milliseconds, 0 if it is not known. It does nothing
-// to a closed board: that may be half full.
+// publish makes applied updates visible to readers, with the copy's age. It returns the time of the oldest command
+// among them in Unix milliseconds, 0 if it is not known. It does nothing to a closed board: that may be half full.
 func (r *replica) publish() (oldest int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +86,7 @@ func (r *replica) publish() (oldest int64) {
 	return oldest
 }
 
-// publishCurrent is publish for an open board that is known to have been current
-// at t. It returns false if the board is not open.
+// publishCurrent is publish for a board known to have been current at t; false if it is not open.
 func (r *replica) publishCurrent(t time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,8 +99,7 @@ func (r *replica) publishCurrent(t time.Time) bool {
 	return true
 }
 
-// snapshot publishes the board and returns that, and whether members have data beside their scores. It returns false if the
-// board is not open.
+// snapshot publishes the board and returns that, and whether members have data; false if it is not open.
 func (r *replica) snapshot() (at rankcache.Stamp, pieces iter.Seq[[]rankcache.Entry], data, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,8 +112,7 @@ func (r *replica) snapshot() (at rankcache.Stamp, pieces iter.Seq[[]rankcache.En
 	return at, pieces, rankcache.One(context.Background(), r.board, rankcache.Query{}).Data != nil, true
 }
 
-// report closes the board at once, because it is known to be wrong, and has its
-// gate fill it again. A fault found in an epoch that has passed is ignored.
+// report closes a board that is known to be wrong, to be filled again. A fault of a past epoch is ignored.
 func (r *replica) report(epoch int, why fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +121,7 @@ func (r *replica) report(epoch int, why fault) {
 	}
 }
 
-// foundLocked reports what an update has shown, if anything. If the board is only suspected
-// and not read, the gate is asking Redis already.
+// foundLocked reports what an update has shown. If the board is suspected and unread, Redis is being asked.
 func (r *replica) foundLocked(why *fault) {
 	if why != nil && (!why.suspected || r.visible()) {
 		r.reportLocked(*why)

@@ -8,13 +8,11 @@ import (
 	"rankcache"
 )
 
-// begin is called before the first record of t. If t replaces an earlier log of the
-// topic, the board starts from nothing: it is closed before it is emptied,
-// so that it is not read half full.
+// begin is called before the first record of t. If t replaces an earlier log of the topic, the board starts from
+// nothing: it is closed before it is emptied, so that it is not read half full.
 //
-// Its gate may just have found the old board good and be about to open it. Both
-// hold the lock, so either open comes first and is undone here, or it sees that
-// the epoch has passed.
+// Its gate may just have found the old board good and be about to open it. Both hold the lock, so either open comes
+// first and is undone here, or it sees that the epoch has passed.
 func (r *replica) begin(t *topic) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,8 +51,7 @@ type opening struct {
 	life    rankcache.Life   // that it had there
 }
 
-// open makes the board readable. It returns false if anything has happened since
-// the epoch, or if the board is not equal to what it is opened for.
+// open makes the board readable; false if anything happened since the epoch, or it is not equal to its aim.
 func (r *replica) open(epoch int, o opening) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +76,7 @@ func (r *replica) readableLocked(equalAt time.Time) {
 	r.boards.Open(r.id)
 }
 
-// reopen makes a board readable again that was closed because of a refuted update, if
-// its sum at the seq of Redis is that of Redis.
+// reopen makes a board that was closed for a refuted update readable, if its sum at Redis's seq is Redis's.
 func (r *replica) reopen(epoch int, origin rankcache.State, equalAt time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,8 +93,7 @@ func (r *replica) soundLocked(epoch int) bool {
 	return r.epoch == epoch && !r.dropped && r.fault == nil
 }
 
-// hold makes updates beyond those that the board has wait, and returns its run and the
-// highest seq that it has.
+// hold makes updates beyond those that the board has wait, and returns its run and the highest seq that it has.
 func (r *replica) hold() (run, highest uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,15 +109,13 @@ func (r *replica) holdBeyond(seq uint64) {
 	r.foundLocked(r.in.hold(seq))
 }
 
-// startOrdering makes early updates wait from now on.
 func (r *replica) startOrdering() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.in.reorder.enabled = true
 }
 
-// stopOrdering applies the waiting updates, and from now on all as they come, unless
-// the board is read.
+// stopOrdering applies the waiting updates, and from now on all as they come, unless the board is read.
 func (r *replica) stopOrdering() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,8 +124,7 @@ func (r *replica) stopOrdering() {
 	}
 }
 
-// openStale makes a board readable that was filled from its file, unless it is
-// already or anything has happened since the epoch.
+// openStale makes a board filled from its file readable, unless it is or anything happened since the epoch.
 func (r *replica) openStale(epoch int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,11 +141,14 @@ func (r *replica) openStale(epoch int) bool {
 	return true
 }
 
-// closeStale closes a stale board, which is filled from the log from now on. It
-// returns false if the board is not stale.
+// closeStale closes a stale board, which the log fills from now on; false if it is not stale.
 func (r *replica) closeStale() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.closeStaleLocked()
+}
+
+func (r *replica) closeStaleLocked() bool {
 	if !r.stale.Load() {
 		return false
 	}
@@ -193,15 +188,13 @@ func (r *replica) currentEpoch() int {
 	return r.epoch
 }
 
-// startRefill starts a new epoch of a board that has a fault, and returns that; nil
-// if it has none. A board that is only suspected keeps its members. Without seqs a
-// load from Redis can't be joined to the log, so the log is read again from its
-// beginning.
+// startRefill starts a new epoch of a board that has a fault, and returns that; nil if it has none. A board that is
+// only suspected keeps its members. Without seqs a load from Redis can't be joined to the log, so the log is read again
+// from its beginning.
 //
-// The board is filled again in place. While it is known to be wrong it is not read,
-// so that a second copy would only cost memory; and this one is not seen half full:
-// it is published only with the lock held and the board readable, or when the gate
-// opens it.
+// The board is filled again in place. While it is known to be wrong it is not read, so that a second copy would only
+// cost memory; and this one is not seen half full: it is published only with the lock held and the board readable, or
+// when the gate opens it.
 func (r *replica) startRefill(total TotalSource) *fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,8 +221,7 @@ func (r *replica) startRefill(total TotalSource) *fault {
 	return why
 }
 
-// learn takes a total of Redis that was requested in an epoch. It returns false if
-// the epoch has passed.
+// learn takes a total of Redis that was requested in an epoch. It returns false if the epoch has passed.
 func (r *replica) learn(t reading, epoch int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,8 +258,7 @@ func (r *replica) follow(t reading, epoch int) {
 	}
 }
 
-// learnRunLocked has the board take the updates of the run that Redis has. If it took
-// those of a later one, which Redis has lost, updates of this one may be missing.
+// learnRunLocked has the board take updates of Redis's run. Some may be missing if it took a later, lost one's.
 func (r *replica) learnRunLocked(t reading) {
 	switch {
 	case t.Run == 0:
@@ -283,8 +274,7 @@ func (r *replica) learnRunLocked(t reading) {
 	r.in.ofRedis = true
 }
 
-// relaxFileLocked ends the strictness of a board from a file that was not read: Redis
-// has answered, and compares the whole.
+// relaxFileLocked ends the strictness of an unread board from a file: Redis has answered, and compares all.
 func (r *replica) relaxFileLocked() {
 	if r.file.entries() != nil && !r.visible() && r.board.State().HasSum {
 		r.board.Relax()
@@ -294,21 +284,18 @@ func (r *replica) relaxFileLocked() {
 
 var errEpochPassed = errors.New("the board was reset meanwhile")
 
-// load replaces the board by entries that were read from Redis at or after a state, in
-// an epoch.
+// load replaces the board by entries that were read from Redis at or after a state, in an epoch.
 func (r *replica) load(epoch int, at rankcache.State, pieces [][]rankcache.Entry) error {
+	load, err := r.startLoad(epoch, at, pieces)
+	if err != nil {
+		return err
+	}
+	err = load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.epoch != epoch || r.dropped {
+	if r.epoch != epoch || r.dropped || r.in.run != at.Run {
 		return errEpochPassed
 	}
-	if at.Run > r.in.run {
-		r.in.setRun(at.Run)
-	}
-	if at.Run != r.in.run {
-		return fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.in.run)
-	}
-	err := r.board.Load(at.Seq, pieces...)
 	if late := r.lateLocked(at); late != nil {
 		r.reportLocked(fault{kind: kindAhead, counted: true, reason: late.Error()}) // it is loaded into an empty board
 	} else if have := r.board.Progress().Highest; err != nil && at.Seq < have {
@@ -317,10 +304,26 @@ func (r *replica) load(epoch int, at rankcache.State, pieces [][]rankcache.Entry
 	return err
 }
 
+// startLoad returns what loads the board, without the lock, as that may take long. Nobody reads it meanwhile.
+func (r *replica) startLoad(epoch int, at rankcache.State, pieces [][]rankcache.Entry) (load func() error, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch != epoch || r.dropped {
+		return nil, errEpochPassed
+	}
+	r.closeStaleLocked()
+	if at.Run > r.in.run {
+		r.in.setRun(at.Run)
+	}
+	if at.Run != r.in.run {
+		return nil, fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.in.run)
+	}
+	return r.board.StartLoad(at.Seq, pieces...), nil
+}
+
 var errFileSum = errors.New("its members don't add up")
 
-// restore fills the board from a file. All updates up to its seq count as seen;
-// those that follow come from the log. One of a board without any change is a place in the log alone.
+// restore fills the board from a file: up to its seq all is seen. Without a change it is a place in the log.
 func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) error {
 	if s.Total == string(TotalSeq) && s.Seq == 0 && len(entries) == 0 {
 		r.file.place(&s)
@@ -329,7 +332,7 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 	if s.Total != string(TotalSeq) || s.Seq == 0 {
 		return fmt.Errorf("its total is %d of kind %q, want seqs", s.Seq, s.Total)
 	}
-	if err := r.board.Load(s.Seq, entries); err != nil {
+	if err := r.board.StartLoad(s.Seq, entries)(); err != nil {
 		return err
 	}
 	if sum := r.board.Sum(); s.HasSum && sum != s.Sum {
@@ -356,8 +359,7 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 	return nil
 }
 
-// checkFileLocked reports a fault if a total of Redis shows that the file is void.
-// It is not counted as a difference: the board was not open.
+// checkFileLocked reports a fault if Redis's total shows the file void, uncounted: the board was not open.
 func (r *replica) checkFileLocked(t reading) {
 	if r.lateLocked(t.State) != nil {
 		return

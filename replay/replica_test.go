@@ -31,15 +31,17 @@ func (b *fakeBoard) Apply(us []wire.Update) rankcache.ApplyResult {
 	b.note("apply %d", len(us))
 	return rankcache.ApplyResult{Applied: len(us)}
 }
-func (b *fakeBoard) Load(uint64, ...[]rankcache.Entry) error { return nil }
-func (b *fakeBoard) Reset()                                  { b.note("reset") }
-func (b *fakeBoard) Progress() rankcache.Progress            { return b.have }
-func (b *fakeBoard) Score(string) (float64, uint64, bool)    { return 0, 0, false }
-func (b *fakeBoard) Data(string) (string, uint64)            { return "", 0 }
-func (b *fakeBoard) Publish()                                { b.note("publish") }
-func (b *fakeBoard) MarkCurrent(t time.Time)                 { b.current = t }
-func (b *fakeBoard) CurrentAt() time.Time                    { return b.current }
-func (b *fakeBoard) SetPrimed(bool, rankcache.State)         {}
+func (b *fakeBoard) StartLoad(uint64, ...[]rankcache.Entry) func() error {
+	return func() error { return nil }
+}
+func (b *fakeBoard) Reset()                               { b.note("reset") }
+func (b *fakeBoard) Progress() rankcache.Progress         { return b.have }
+func (b *fakeBoard) Score(string) (float64, uint64, bool) { return 0, 0, false }
+func (b *fakeBoard) Data(string) (string, uint64)         { return "", 0 }
+func (b *fakeBoard) Publish()                             { b.note("publish") }
+func (b *fakeBoard) MarkCurrent(t time.Time)              { b.current = t }
+func (b *fakeBoard) CurrentAt() time.Time                 { return b.current }
+func (b *fakeBoard) SetPrimed(bool, rankcache.State)      {}
 func (b *fakeBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return rankcache.Stamp{State: rankcache.State{Seq: b.have.Contiguous}, Members: b.have.Members}, nil
 }

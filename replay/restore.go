@@ -11,19 +11,16 @@ import (
 )
 
 const (
-	// maxFileLoads bounds the files that are in memory beside their boards.
-	maxFileLoads = 2
-	// maxFileWait is how long a board waits for a file, or for a snapshot: a disk that hangs must
-	// not keep it from its log.
+	maxFileLoads = 2 // bounds the files that are in memory beside their boards
+	// maxFileWait is how long a file or snapshot is waited for: a hanging disk must not keep a board from its log.
 	maxFileWait = 10 * time.Second
 )
 
 // hasFiles returns whether boards may begin with files.
 func (l *filler) hasFiles() bool { return l.files != nil || l.shared != nil }
 
-// fromFiles loads a board from the newer of its file and the fleet's snapshot, or from the other
-// one if that can't be used. Until it returns the topic watcher does not start the board's topic: a file has
-// the offsets.
+// fromFiles loads a board from the newer of its file and the fleet's snapshot, or from the other one if that can't be
+// used. Until it returns the topic watcher does not start the board's topic: a file has the offsets.
 func (l *filler) fromFiles(ctx context.Context, f *feed) {
 	if !l.hasFiles() {
 		return
@@ -62,8 +59,7 @@ func (l *filler) takeSlot(ctx context.Context) bool {
 	return false
 }
 
-// lookAtFile returns the header of a board's file, nil if there is none. What is wrong with the file is
-// found when it is loaded.
+// lookAtFile returns the header of a board's file, nil: none. What is wrong with it is found at its load.
 func (l *filler) lookAtFile(ctx context.Context, id rankcache.BoardID) *Saved {
 	if l.files == nil {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -17,8 +18,7 @@ import (
 // logEvery is the shortest time between two log lines of one kind.
 const logEvery = time.Second
 
-// Runner keeps a set of boards filled from Kafka. Its methods may be called by any
-// goroutine.
+// Runner keeps a set of boards filled from Kafka. Its methods may be called by any goroutine.
 type Runner struct {
 	cfg     Config
 	boards  Boards
@@ -29,6 +29,7 @@ type Runner struct {
 	members *membership
 	feeds   feeds
 	filler  *filler
+	asker   *asker
 	// backlog is how many records the logs held when their reading began.
 	backlog atomic.Int64
 	held    atomic.Int64 // bytes of updates that wait on all boards
@@ -38,8 +39,7 @@ type Runner struct {
 	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
 }
 
-// New returns a Runner that starts nothing before Run. It fails if cfg is wrong, or
-// if reg has such metrics already.
+// New returns a Runner that starts nothing before Run. It fails if cfg is wrong, or if reg has such metrics already.
 func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometheus.Registerer) (*Runner, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -51,21 +51,19 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 	}
 	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal(), keeper: newKeeperStates(cfg.States)}
 	r.members = newMembership(&r.feeds)
-	r.filler = newFiller(r)
+	r.filler, r.asker = newFiller(r), newAsker(origin)
 	if reg != nil {
 		err = errors.Join(r.metrics.register(reg), reg.Register(newCollector(&r.feeds, cfg.BoardLabel)))
 	}
 	return r, err
 }
 
-// Follow names the boards to keep: new ones are created, filled and opened, those
-// not named any more are dropped. It returns at once, may be called before Run, and
-// does not keep the slice.
+// Follow names the boards to keep: new ones are created, filled and opened, those not named any more are dropped. It
+// returns at once, may be called before Run, and does not keep the slice.
 func (r *Runner) Follow(boards []rankcache.BoardID) { r.members.want(boards) }
 
-// Ready returns whether every board that was wanted at the start is open, answered
-// from its file or given up to Redis, and if not, which is not and why. Once true it
-// stays so.
+// Ready returns whether every board that was wanted at the start is open, answered from its file or given up to Redis,
+// and if not, which is not and why. Once true it stays so.
 func (r *Runner) Ready() (ready bool, reason string) { return r.members.readiness() }
 
 // Status returns every followed board, sorted by id.
@@ -78,9 +76,8 @@ func (r *Runner) Status() []rankcache.BoardStatus {
 	return all
 }
 
-// Run fills boards until ctx ends, and then leaves them as they are. It
-// fails if the Kafka client can't be made or has failed for good; a Kafka or a Redis
-// that can't be reached is no error. Run may be called once.
+// Run fills boards until ctx ends, and then leaves them as they are. It fails if the Kafka client can't be made or has
+// failed for good; a Kafka or a Redis that can't be reached is no error. Run may be called once.
 func (r *Runner) Run(ctx context.Context) error {
 	c, err := newClient(r.cfg, r.log)
 	if err != nil {
@@ -96,11 +93,12 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return newTopicWatcher(r, c, consumer).run(ctx) })
 	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
+	group.Go(func() error { return r.asker.run(ctx) })
 	if r.cfg.AuditRows > 0 && r.cfg.TotalSource == TotalSeq {
 		group.Go(func() error { return newWalker(r).run(ctx) })
 	}
 	group.Go(func() error { return r.keepMembership(ctx, group) })
-	group.Go(func() error { return logProgress(ctx, r.Status, r.log) })
+	group.Go(func() error { return logProgress(ctx, &r.feeds, r.log) })
 	if r.cfg.Files != nil {
 		group.Go(func() error { return r.Save(ctx, r.cfg.Files, r.cfg.SaveEvery) })
 	}
@@ -121,13 +119,13 @@ func (r *Runner) Walk(ctx context.Context) error {
 	return nil
 }
 
-// compares returns whether rows are compared with Redis here. A replica is at another state: they are compared where it is written to.
+// compares returns whether rows are compared with Redis here. A replica is at another state: they are compared where it
+// is written to.
 func (r *Runner) compares() bool {
 	return r.cfg.Reached == nil && (r.walks.Load() || !r.keeper.Expected(time.Now()))
 }
 
-// keepMembership starts and drops boards as Follow names them. Gates run in the
-// group.
+// keepMembership starts and drops boards as Follow names them. Gates run in the group.
 func (r *Runner) keepMembership(ctx context.Context, group *errgroup.Group) error {
 	for {
 		for _, gone := range r.members.update(r.cfg.Log, func(id rankcache.BoardID) *followed { return r.start(ctx, group, id) }) {
@@ -145,8 +143,7 @@ func (r *Runner) keepMembership(ctx context.Context, group *errgroup.Group) erro
 	}
 }
 
-// relocateEvery is how often it is looked whether boards' updates are elsewhere, because the
-// classes have changed.
+// relocateEvery is how often it is looked whether boards' updates are elsewhere, because the classes have changed.
 const relocateEvery = 10 * time.Second
 
 // start begins to follow a board.
@@ -172,8 +169,7 @@ func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.
 	return b
 }
 
-// signal wakes the one goroutine that waits for it. Wake-ups sent before it looks
-// count as one.
+// signal wakes the one goroutine that waits for it. Wake-ups sent before it looks count as one.
 type signal chan struct{}
 
 func newSignal() signal { return make(signal, 1) }
@@ -186,18 +182,22 @@ func (s signal) wake() {
 	}
 }
 
+// never is a time to wait that takes no timer.
+const never time.Duration = math.MaxInt64
+
 // wait returns after d, at a wake-up or at the end of ctx. woken tells of a wake-up.
 func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	var due <-chan time.Time
+	if d < never {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
 	select {
 	case <-ctx.Done():
 	case <-s:
 		return true
-	case <-timer.C:
+	case <-due:
 	}
 	return false
 }
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) { signal(nil).wait(ctx, d) }

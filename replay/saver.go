@@ -7,9 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"rankcache"
+	"rankcache/internal/tick"
 )
 
 const (
@@ -21,19 +20,15 @@ const (
 	// sweepEvery is how often files are looked at that belong to no board, and
 	// sweepIdle how old they are when they are removed.
 	sweepEvery, sweepIdle = 10 * time.Minute, time.Hour
-	// saveLogEvery is the shortest time between two log lines about boards that can't be saved.
-	saveLogEvery = time.Minute
 )
 
-// saver writes open boards to files, one after the other. Its fields belong to the
-// goroutine of run.
+// saver writes open boards to files, one after the other. Its fields belong to the goroutine of run.
 type saver struct {
 	files    Files
 	feeds    *feeds
 	every    time.Duration
 	maxStale time.Duration
 	log      *slog.Logger
-	errLog   rate.Sometimes
 
 	due     map[*feed]time.Time
 	last    map[*feed]written
@@ -45,8 +40,7 @@ type saver struct {
 type written struct{ image, at time.Time }
 
 func newSaver(r *Runner, files Files, every time.Duration) *saver {
-	return &saver{files: files, feeds: &r.feeds, every: every, maxStale: r.cfg.MaxStale, log: r.log,
-		errLog: rate.Sometimes{Interval: saveLogEvery}, due: make(map[*feed]time.Time), last: make(map[*feed]written),
+	return &saver{files: files, feeds: &r.feeds, every: every, maxStale: r.cfg.MaxStale, log: r.log, due: make(map[*feed]time.Time), last: make(map[*feed]written),
 		sweepAt: time.Now().Add(jitter(sweepEvery))}
 }
 
@@ -54,7 +48,7 @@ func newSaver(r *Runner, files Files, every time.Duration) *saver {
 func (s *saver) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		s.round(ctx, time.Now())
-		sleep(ctx, saveLook)
+		tick.Sleep(ctx, saveLook)
 	}
 	for _, f := range s.feeds.sorted() {
 		s.save(ctx, f, time.Now())
@@ -98,9 +92,8 @@ func (s *saver) forget(boards []*feed) {
 	}
 }
 
-// save writes a board's file, unless the one before is as good. A board that has no
-// image now waits for its next turn. A disk that fails is logged: it matters to the
-// next start only.
+// save writes a board's file, unless the one before is as good. A board that has no image now waits for its next turn.
+// A disk that fails is logged: it matters to the next start only.
 func (s *saver) save(ctx context.Context, f *feed, now time.Time) {
 	saved, pieces, ok := image(ctx, f.replica)
 	if !ok || saved.Seq == 0 && (saved.Members > 0 || !f.log.Shared) { // without any change it is a place in a log that others fill
@@ -111,7 +104,7 @@ func (s *saver) save(ctx context.Context, f *feed, now time.Time) {
 		return
 	}
 	if err := s.files.Save(saved, pieces); err != nil {
-		s.errLog.Do(func() { s.log.Warn("boards are not saved: they are served all the same", "board", f.id, "err", err) })
+		s.log.Warn("boards are not saved: they are served all the same", "board", f.id, "err", err)
 		return
 	}
 	s.last[f] = written{saved.TakenAt, now}
@@ -127,11 +120,10 @@ func (s *saver) sweep(boards []*feed) {
 	}
 }
 
-// image returns the open board as published, and the place in its log that belongs
-// to it. The place is taken first, and with it the highest seq until there; when
-// the image has every update up to that seq, no update that it lacks is before the
-// place. Updates after it that are in the image already are read again, which is harmless.
-// Neither the board's writer nor its readers wait.
+// image returns the open board as published, and the place in its log that belongs to it. The place is taken first, and
+// with it the highest seq until there; when the image has every update up to that seq, no update that it lacks is
+// before the place. Updates after it that are in the image already are read again, which is harmless. Neither the
+// board's writer nor its readers wait.
 func image(ctx context.Context, r *replica) (Saved, iter.Seq[[]rankcache.Entry], bool) {
 	saved, epoch, ok := r.resumePoint()
 	if !ok {
@@ -161,7 +153,7 @@ func awaitContiguous(ctx context.Context, r *replica) (highest uint64, ok bool) 
 		if ctx.Err() != nil || time.Now().After(end) {
 			return 0, false
 		}
-		sleep(ctx, savePause)
+		tick.Sleep(ctx, savePause)
 	}
 	return highest, p.OrderIDs == 0
 }

@@ -15,9 +15,8 @@ type States interface {
 	States(context.Context) (wire.States, error)
 }
 
-// keeperStates are the states that a keeper has read, as one more source of readings. They save the requests for boards
-// that are as they should be, and no more: where they tell of a difference, Redis is asked. The totals poller alone uses it, but
-// [Pace.Expected].
+// keeperStates are a keeper's states as one more source of readings. They save requests for boards that are as they
+// should be: where they differ, Redis is asked. The totals poller alone uses it, but [Pace.Expected].
 type keeperStates struct {
 	from States // nil: there is none
 	*Pace[map[*feed]probe]
@@ -30,8 +29,7 @@ func newKeeperStates(from States) *keeperStates {
 // Who has read a state from Redis, as metrics count it.
 const sourceRedis, sourceKeeper = "redis", "keeper"
 
-// listen waits for d or until it is woken. Meanwhile it takes what a keeper publishes, once at least if that is due, and no more
-// after d: it may take longer to read than the time between two looks.
+// listen waits for d or until it is woken, and takes what a keeper publishes meanwhile, once at least if due.
 func (t *totalsPoller) listen(ctx context.Context, d time.Duration) {
 	k := t.keeper
 	for end := time.Now().Add(d); ; {
@@ -70,7 +68,7 @@ func (t *totalsPoller) look(ctx context.Context) {
 	}
 }
 
-// compare learns from states that were read after a look. Redis is asked about boards that differ; false if it refutes the keeper.
+// compare learns from states read after a look. Redis is asked where they differ; false: it refutes the keeper.
 func (t *totalsPoller) compare(ctx context.Context, value wire.States, before *Look[map[*feed]probe]) bool {
 	var doubted []*feed
 	due := t.keeper.Spared(before.At)
@@ -115,8 +113,7 @@ func (t *totalsPoller) confirms(p *probe, r reading) bool {
 	return t.learn(p, r) == nil
 }
 
-// doubt reads boards from Redis of which a keeper has told something else than what is here. If Redis does not, the keeper
-// reads another Redis, which doubt reports.
+// doubt asks Redis about boards of which a keeper tells else. If Redis does not, the keeper reads another one.
 func (t *totalsPoller) doubt(ctx context.Context, feeds []*feed) (wrong bool) {
 	if len(feeds) == 0 {
 		return false
@@ -136,9 +133,7 @@ func (t *totalsPoller) doubt(ctx context.Context, feeds []*feed) (wrong bool) {
 	t.metrics.doubts.WithLabelValues(resultEqual).Add(float64(refuted))
 	if refuted > 0 {
 		t.keeper.Refuted(time.Now())
-		t.errLog.Do(func() {
-			t.log.Warn("a keeper tells of boards that Redis has otherwise: check that it reads the same Redis", "boards", refuted, "such_as", feeds[0].id)
-		})
+		t.log.Warn("a keeper tells of boards that Redis has otherwise: check that it reads the same Redis", "boards", refuted, "such_as", feeds[0].id)
 	}
 	return refuted > 0
 }
@@ -149,7 +144,6 @@ func newProbe(f *feed) probe {
 	return probe{f, f.replica.currentEpoch(), f.replica.board.Progress(), f.replica.board.State().Run}
 }
 
-// idsOf returns the boards of probes.
 func idsOf(all []probe) []rankcache.BoardID {
 	ids := make([]rankcache.BoardID, len(all))
 	for i := range all {

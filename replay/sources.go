@@ -14,42 +14,32 @@ type reading struct {
 	life      rankcache.Life
 	adopting  bool      // a writer adds it up
 	requested time.Time // zero before the first
-	// current is of which time the answer is: requested, unless Redis is a replica ([sources.current]).
-	current time.Time
+	current   time.Time // of which time the answer is: requested, unless Redis is a replica ([sources.current])
 }
 
 func readingOf(s *rankcache.Stamp, requested, current time.Time) reading {
 	return reading{s.State, s.Members, s.Life, s.Adopting, requested, current}
 }
 
-// sources has the latest answers of Kafka and Redis about one board. The topic watcher
-// and the totals poller report here directly; what belongs to an epoch (log, latest,
-// target) is written by the replica alone, with its lock held, so that it never
-// changes within an epoch of another one. mu is a leaf: nothing is called with it
-// held.
+// sources has the latest answers of Kafka and Redis about one board. The topic watcher and the totals poller report
+// here directly; what belongs to an epoch (log, latest, target) is written by the replica alone, with its lock held, so
+// that it never changes within an epoch of another one. mu is a leaf: nothing is called with it held.
 type sources struct {
-	mu     sync.Mutex
-	log    *topic // the topic as it is being read, nil before Kafka has shown it
-	joined bool   // it was being read before it was read for this board
-	// refused is why the topic is not read though Kafka has answered: there is none, or it
-	// has several partitions.
-	refused string
+	mu      sync.Mutex
+	log     *topic // the topic as it is being read, nil before Kafka has shown it
+	joined  bool   // it was being read before it was read for this board
+	refused string // why the topic is not read though Kafka has answered: there is none, or it has several partitions
 	latest  reading
-	target  uint64 // the first total of this epoch, which the replay has to reach
-	// equal is the latest state of Redis that the board was proved to have had.
-	equal   rankcache.State
+	target  uint64          // the first total of this epoch, which the replay has to reach
+	equal   rankcache.State // the latest state of Redis that the board was proved to have had
 	equalAt time.Time
 	// Why Kafka or Redis did not answer the last time, empty if it did.
 	kafkaErr, redisErr string
-	// readingLasts is for how long a reading tells where Redis is. It is set at the start.
-	readingLasts time.Duration
-	// alone tells that Redis is the only source: no log is read. It is set at the start.
-	alone bool
-	// reached is [Config].Reached. It is set at the start.
-	reached func() time.Time
+	readingLasts       time.Duration    // for how long a reading tells where Redis is. It is set at the start.
+	alone              bool             // Redis is the only source: no log is read. It is set at the start.
+	reached            func() time.Time // [Config].Reached. It is set at the start.
 }
 
-// observe fills in the gate's inputs.
 func (s *sources) observe(in *gateInput) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,15 +79,13 @@ func (s *sources) learn(r reading) (first bool) {
 	return first
 }
 
-// reset forgets the totals.
 func (s *sources) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latest, s.target, s.equal, s.equalAt = reading{}, 0, rankcache.State{}, time.Time{}
 }
 
-// unfinished names no run to be added up anew: the writers are asked to end what one has begun.
-const unfinished = 1
+const unfinished = 1 // names no run to be added up anew: the writers are asked to end what one has begun
 
 // wrongRun returns the run that is to be added up anew. One that a writer is adding up is right once that has ended:
 // named here, it would be added up again, as another run, which has each sidecar load the board again and ask again.
@@ -185,10 +173,9 @@ func (s *sources) drained(at time.Time) bool {
 	return t == nil || t.gone.Load() || t.drained(at)
 }
 
-// exhausted returns whether an update that Redis had at since, and that is not here,
-// will not come any more: for a time after since, or after Kafka had trouble last, each
-// partition had a leader, and was then read to its end. A partition that can't be read,
-// or is paused, may still bring it.
+// exhausted returns whether an update that Redis had at since, and that is not here, will not come any more: for a time
+// after since, or after Kafka had trouble last, each partition had a leader, and was then read to its end. A partition
+// that can't be read, or is paused, may still bring it.
 func (s *sources) exhausted(since time.Time, after time.Duration) bool {
 	t := s.topic()
 	return t == nil || t.gone.Load() || t.exhausted(since, after)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/tick"
 )
 
 // rateWindow is over how long a rate is taken.
@@ -20,8 +21,7 @@ type status struct {
 	state  rankcache.BoardState
 	reason string
 	since  time.Time
-	// ready is set once the board was open, stale or given up: from then on readers
-	// have had the best answer there is.
+	// ready is set once the board was open, stale or given up: from then on readers have had the best answer there is.
 	ready   bool
 	applied meter // updates
 	read    meter // records of its topic
@@ -99,13 +99,14 @@ func (f *feed) measure(now time.Time) {
 // describe returns the board as operators see it. Where Redis's seq is unknown, so
 // is the number of updates that the board lacks.
 func (f *feed) describe() rankcache.BoardStatus {
-	p := f.replica.board.Progress()
+	p, now := f.replica.board.Progress(), time.Now()
+	f.measure(now)
 	latest, target := f.sources.totals()
-	known := f.sources.redisKnown(time.Now())
+	known := f.sources.redisKnown(now)
 	s := rankcache.BoardStatus{Board: f.id, Have: max(p.Applied(), f.replica.in.counts.distinct.Load()), Want: target,
 		Members: p.Members, Audit: f.audit.status()}
 	if at := f.replica.board.CurrentAt(); !at.IsZero() {
-		s.Age = max(time.Since(at), 0)
+		s.Age = max(now.Sub(at), 0)
 	}
 	s.Proof = rankcache.ProofStatus{State: f.replica.board.State(), Origin: latest.State, OriginAt: latest.requested}
 	s.Proof.Proved, s.Proof.ProvedAt = f.sources.proof()
@@ -132,8 +133,7 @@ func (f *feed) describe() rankcache.BoardStatus {
 	return s
 }
 
-// openReason returns the reason of an open board now: the one that its gate gave when it
-// opened it may be out of date.
+// openReason returns the reason of an open board now: the one that its gate gave when it opened it may be out of date.
 func openReason(s *rankcache.BoardStatus, latest reading, known bool) string {
 	switch {
 	case !known && latest.requested.IsZero():
@@ -147,23 +147,17 @@ func openReason(s *rankcache.BoardStatus, latest reading, known bool) string {
 }
 
 // logProgress logs how far the boards have come, once a second while they advance.
-func logProgress(ctx context.Context, status func() []rankcache.BoardStatus, log *slog.Logger) error {
-	tick := time.NewTicker(logEvery)
-	defer tick.Stop()
+func logProgress(ctx context.Context, all *feeds, log *slog.Logger) error {
 	var before uint64
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		sum := sumUp(status())
+	for range tick.Every(ctx, logEvery) {
+		sum := sumUp(all.current())
 		if sum.filling > 0 && sum.have != before {
 			log.Info("boards are filled", "boards", sum.boards, "filling", sum.filling, "have", sum.have,
 				"want", sum.want, "updates_per_s", int(sum.rate), "eta", sum.eta.Round(time.Second/10))
 		}
 		before = sum.have
 	}
+	return nil
 }
 
 // sum is the status of several boards as one.
@@ -174,12 +168,13 @@ type sum struct {
 	eta             time.Duration
 }
 
-func sumUp(all []rankcache.BoardStatus) sum {
+func sumUp(all map[rankcache.BoardID]*feed) sum {
 	s := sum{boards: len(all)}
-	for _, b := range all {
-		if b.State == rankcache.StateOpen {
+	for _, f := range all {
+		if f.replica.readable.Load() {
 			continue
 		}
+		b := f.describe()
 		s.filling++
 		s.have += b.Have
 		s.want += b.Want

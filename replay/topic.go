@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// topic is one reading of a board's topic, from its beginning or from where files
-// end. When a topic is read again, because it was recreated or because another
-// board needs its beginning, that reading is a new value. The topic watcher sets
-// the plain fields before it hands the value to the consumer; after that they are
-// only read.
+// topic is one reading of a board's topic, from its beginning or from where files end. When a topic is read again,
+// because it was recreated or because another board needs its beginning, that reading is a new value. The topic watcher
+// sets the plain fields before it hands the value to the consumer; after that they are only read.
 type topic struct {
 	name string
 	id   string // Kafka's; another id is another topic of the same name
@@ -53,8 +51,7 @@ type partition struct {
 	low, high int64
 	// from is where reading began: low, or later if files have the rest.
 	from int64
-	// next is the offset before which everything has been applied, set by the
-	// dispatcher.
+	// next is the offset before which everything has been applied, set by the dispatcher.
 	next atomic.Int64
 
 	reached int64 // the dispatcher's own: as next, but not yet applied
@@ -142,9 +139,8 @@ func (t *topic) drained(at time.Time) bool {
 	return end != nil && end.requested.After(at) && t.readTo(end)
 }
 
-// exhausted returns whether the log was complete for a time after since, each
-// partition having a leader, and everything that was in it then has been applied: an
-// update that was due at since will not come any more.
+// exhausted returns whether the log was complete for a time after since, each partition having a leader, and everything
+// that was in it then has been applied: an update that was due at since will not come any more.
 func (t *topic) exhausted(since time.Time, after time.Duration) bool {
 	end := t.end.Load()
 	if end == nil {
@@ -160,8 +156,9 @@ func (t *topic) readTo(end *logEnd) bool {
 	return !slices.ContainsFunc(t.parts, func(p *partition) bool { return p.next.Load() < end.high[p.number] })
 }
 
-// since returns a time before the first update of each board that no file has the beginning of: zero if reading begins with the
-// log, or where files end. Only a shared topic is not read from its beginning: it has other boards' updates there.
+// since returns a time before the first update of each board that no file has the beginning of: zero if reading begins
+// with the log, or where files end. Only a shared topic is not read from its beginning: it has other boards' updates
+// there.
 func (t *topic) since() (since time.Time) {
 	for _, f := range t.lacking {
 		if first := f.log.First; t.shared && (since.IsZero() || first.Before(since)) {
@@ -171,10 +168,10 @@ func (t *topic) since() (since time.Time) {
 	return since
 }
 
-// resumeFrom has reading resume where the boards' files end, at the lowest place of each partition. A board without a file
-// of the topic then has it begin at its own first update, if that is earlier; where it shares no topic, that is the beginning.
-// The offsets of a file count although Redis has proved its entries void: what Redis has lost is before them in the log, and must not be
-// read again.
+// resumeFrom has reading resume where the boards' files end, at the lowest place of each partition. A board without a
+// file of the topic then has it begin at its own first update, if that is earlier; where it shares no topic, that is
+// the beginning. The offsets of a file count although Redis has proved its entries void: what Redis has lost is before
+// them in the log, and must not be read again.
 func (t *topic) resumeFrom(boards []*feed) {
 	var at []int64
 	var lacking []*feed
@@ -197,9 +194,8 @@ func (t *topic) resumeFrom(boards []*feed) {
 	}
 }
 
-// resume makes reading begin at resumeAt. It returns false if the log was truncated
-// after that, or ends before: then it is read from its beginning, and the gate sees
-// what is missing.
+// resume makes reading begin at resumeAt. It returns false if the log was truncated after that, or ends before: then it
+// is read from its beginning, and the gate sees what is missing.
 func (t *topic) resume() bool {
 	for i, p := range t.parts {
 		if at := t.resumeAt[i]; at < p.low || at > p.high {
@@ -213,3 +209,17 @@ func (t *topic) resume() bool {
 	t.resumed = len(t.lacking) == 0
 	return true
 }
+
+// join has boards begin with what comes next in a shared topic that is being read. If they
+// were changed before, the topic has lost their beginning as far as they can tell.
+func (t *topic) join(boards []*feed) {
+	for _, f := range boards {
+		if t.lacks(f) {
+			f.replica.join(t)
+			f.whole = t
+		}
+	}
+}
+
+// lacks returns whether a board has missed something of the reading.
+func (t *topic) lacks(f *feed) bool { return f.whole != t }

@@ -65,16 +65,16 @@ func TestLogIsDrained(t *testing.T) {
 // which there may be something to do are described each time.
 func TestTopicsAreDescribedInTurn(t *testing.T) {
 	const quiet = 2*describedAtOnce + 50
-	w, wanted := &topicWatcher{known: make(map[string]readTopic)}, make(map[string][]*feed)
+	w, wanted := &topicWatcher{known: make(map[string]*topic)}, make(map[string][]*feed)
 	for i := range quiet + 4 {
 		name, board := fmt.Sprintf("t%04d", i), &feed{replica: new(replica)}
 		board.replica.readable.Store(i != 3)
 		wanted[name] = []*feed{board}
 		if i > 0 { // the first one is not read yet
-			w.known[name] = readTopic{newTopic(topicInfo{name, "id", 1}, false), wanted[name]}
+			w.reads(newTopic(topicInfo{name, "id", 1}, false), wanted[name])
 		}
 	}
-	w.known["t0001"].topic.gone.Store(true)
+	w.known["t0001"].gone.Store(true)
 	wanted["t0002"] = append(wanted["t0002"], &feed{replica: new(replica)}) // one more board
 	described := make(map[string]int)
 	for range 3 {

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"rankcache/internal/kafka"
 )
 
@@ -24,24 +22,15 @@ type topicWatcher struct {
 	wake     signal
 	metrics  *metrics
 	log      *slog.Logger
-	errLog   rate.Sometimes
 
-	known   map[string]readTopic // by name
-	asked   string               // the topic that was described last of those that are read
-	backlog *atomic.Int64        // set to the records of all logs when their reading began
-}
-
-// readTopic is a topic that is or was being read.
-type readTopic struct {
-	topic *topic
-	// feeds are the boards that have everything since the topic's beginning, or
-	// since the end of their files. Any other has missed something.
-	feeds []*feed
+	known   map[string]*topic // those that are or were being read, by name
+	asked   string            // the topic that was described last of those that are read
+	backlog *atomic.Int64     // set to the records of all logs when their reading began
 }
 
 func newTopicWatcher(r *Runner, client *client, consumer *consumer) *topicWatcher {
 	return &topicWatcher{client: client, consumer: consumer, feeds: &r.feeds, cfg: r.cfg, wake: r.topicsWake, metrics: r.metrics,
-		log: r.log, errLog: rate.Sometimes{Interval: logEvery}, known: make(map[string]readTopic), backlog: &r.backlog}
+		log: r.log, known: make(map[string]*topic), backlog: &r.backlog}
 }
 
 func (w *topicWatcher) run(ctx context.Context) error {
@@ -59,17 +48,16 @@ func (w *topicWatcher) failed(err error) {
 	for _, f := range w.feeds.current() {
 		f.sources.kafkaFailed(err)
 	}
-	w.errLog.Do(func() { w.log.Warn("topics can't be followed", "err", err) })
+	w.log.Warn("topics can't be followed", "err", err)
 }
 
-// poll compares the topics that Kafka has with those being read, and sends the
-// consumer the differences.
+// poll compares the topics that Kafka has with those being read, and sends the consumer the differences.
 func (w *topicWatcher) poll(ctx context.Context) error {
 	wanted := w.wanted()
 	var todo reassignment
-	for name, known := range w.known {
+	for name, t := range w.known {
 		if wanted[name] == nil {
-			todo.stop = append(todo.stop, known.topic)
+			todo.stop = append(todo.stop, t)
 			delete(w.known, name)
 		}
 	}
@@ -82,16 +70,14 @@ func (w *topicWatcher) poll(ctx context.Context) error {
 		}
 	}
 	// A topic in trouble does not keep the ends of the others unknown.
-	return errors.Join(w.carryOut(ctx, &todo), w.readEnds(ctx), err)
+	return errors.Join(w.carryOut(ctx, &todo), w.readEnds(ctx, wanted), err)
 }
 
-// describedAtOnce is how many topics that are read are described in a poll. A thousand cost
-// a sidecar a few percent of a core each second, for what hardly ever changes: whether one was
-// deleted or made again.
+// describedAtOnce is how many topics that are read are described in a poll. A thousand cost a sidecar a few percent of
+// a core each second, for what hardly ever changes: whether one was deleted or made again.
 const describedAtOnce = 200
 
-// due returns the topics to describe now: those for which there may be something to do, and some
-// of the others in turn.
+// due returns the topics to describe now: those for which there may be something to do, and some of the others in turn.
 func (w *topicWatcher) due(wanted map[string][]*feed) (names []string) {
 	var quiet []string
 	for name, boards := range wanted {
@@ -118,30 +104,22 @@ func (w *topicWatcher) due(wanted map[string][]*feed) (names []string) {
 
 // settled returns whether a topic is read for its boards and all are open, as far as this process knows.
 func (w *topicWatcher) settled(name string, boards []*feed) bool {
-	known := w.known[name]
-	t := known.topic
-	closed := func(f *feed) bool { return !f.replica.readable.Load() }
-	return t != nil && !t.gone.Load() && !t.rewound.Load() && subset(boards, known.feeds) && !slices.ContainsFunc(boards, closed)
+	t := w.known[name]
+	todo := func(f *feed) bool { return f.whole != t || !f.replica.readable.Load() }
+	return t != nil && !t.gone.Load() && !t.rewound.Load() && !slices.ContainsFunc(boards, todo)
 }
 
 // wanted returns the boards of each topic. A topic is not started before the files
 // of all its boards are loaded, because they have the offsets to begin at.
 func (w *topicWatcher) wanted() map[string][]*feed {
 	wanted := make(map[string][]*feed)
-	var loading []string
-	for _, f := range w.feeds.current() {
-		if f.sources.alone {
-			continue
+	loading := func(f *feed) bool { return f.restoring.Load() }
+	for name, boards := range w.feeds.byTopic() {
+		if slices.ContainsFunc(boards, loading) {
+			boards = slices.DeleteFunc(slices.Clone(boards), func(f *feed) bool { return w.known[name] == nil || loading(f) })
 		}
-		if f.restoring.Load() {
-			loading = append(loading, f.log.Topic)
-		} else {
-			wanted[f.log.Topic] = append(wanted[f.log.Topic], f)
-		}
-	}
-	for _, name := range loading {
-		if w.known[name].topic == nil {
-			delete(wanted, name)
+		if len(boards) > 0 {
+			wanted[name] = boards
 		}
 	}
 	return wanted
@@ -149,8 +127,7 @@ func (w *topicWatcher) wanted() map[string][]*feed {
 
 // plan adds a topic's next steps to todo.
 func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) {
-	known := w.known[info.name]
-	t := known.topic
+	t := w.known[info.name]
 	switch {
 	case info.partitions == 0:
 		w.missing(t, boards, todo)
@@ -165,15 +142,14 @@ func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) 
 	case t.id != info.id || t.rewound.Load():
 		w.log.Warn("topic is read again and its boards are reset", "topic", info.name, "recreated", t.id != info.id)
 		todo.start = append(todo.start, newReading(info, true, boards))
-	case t.gone.Load() || info.partitions > len(t.parts) || !t.shared && !subset(boards, known.feeds):
+	case t.gone.Load() || info.partitions > len(t.parts) || !t.shared && slices.ContainsFunc(boards, t.lacks):
 		todo.start = append(todo.start, newReading(info, false, boards))
 	case t.shared:
-		w.join(known, boards)
+		t.join(boards)
 	}
 }
 
-// refuse closes boards whose topic has several partitions, because they bring a board's
-// updates out of order.
+// refuse closes boards whose topic has several partitions, because they bring a board's updates out of order.
 func (w *topicWatcher) refuse(t *topic, info topicInfo, boards []*feed, todo *reassignment) {
 	why := fmt.Sprintf("topic %s has %d partitions, and a board with seqs is read from one: delete the topic, the writer makes it again, "+
 		"or make it with one partition if another program writes it", info.name, info.partitions)
@@ -203,21 +179,6 @@ func (w *topicWatcher) missing(t *topic, boards []*feed, todo *reassignment) {
 	}
 }
 
-// join has boards begin with what comes next in a shared topic that is being read. If they
-// were changed before, the topic has lost their beginning as far as they can tell.
-func (w *topicWatcher) join(known readTopic, boards []*feed) {
-	for _, f := range boards {
-		if !slices.Contains(known.feeds, f) {
-			f.replica.join(known.topic)
-		}
-	}
-	w.known[known.topic.name] = readTopic{known.topic, boards}
-}
-
-func subset(some, of []*feed) bool {
-	return !slices.ContainsFunc(some, func(f *feed) bool { return !slices.Contains(of, f) })
-}
-
 // carryOut finds out where the new readings begin and sends them to the consumer.
 // A topic whose offsets are not known yet is left for the next poll.
 func (w *topicWatcher) carryOut(ctx context.Context, todo *reassignment) error {
@@ -231,8 +192,7 @@ func (w *topicWatcher) carryOut(ctx context.Context, todo *reassignment) error {
 	return unknown
 }
 
-// fetchOffsets finds out where the new readings begin, and drops those for which
-// Kafka has no answer.
+// fetchOffsets finds out where the new readings begin, and drops those for which Kafka has no answer.
 func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) error {
 	var parts []*partition
 	for _, t := range todo.start {
@@ -285,24 +245,31 @@ func (w *topicWatcher) reassign(ctx context.Context, todo *reassignment) error {
 		if t.resumed || t.shared {
 			boards = t.readFor // any other may have updates before
 		}
-		w.known[t.name] = readTopic{t, boards}
+		w.reads(t, boards)
 		w.log.Info("topic is read", "topic", t.name, "partitions", len(t.parts), "records", t.size(), "again", t.reset, "resumed", t.resumeAt != nil)
 	}
 	var sum int64
-	for _, known := range w.known {
-		sum += known.topic.size()
+	for _, t := range w.known {
+		sum += t.size()
 	}
 	w.backlog.Store(sum)
 	return nil
 }
 
-// readEnds reads where the logs end of boards that may miss an update: a log with
-// nothing more in it will not bring it.
-func (w *topicWatcher) readEnds(ctx context.Context) error {
+// reads notes a reading and the boards that it has everything of.
+func (w *topicWatcher) reads(t *topic, boards []*feed) {
+	for _, f := range boards {
+		f.whole = t
+	}
+	w.known[t.name] = t
+}
+
+// readEnds reads where the logs end of boards that may miss an update: a log with nothing more in it will not bring it.
+func (w *topicWatcher) readEnds(ctx context.Context, wanted map[string][]*feed) error {
 	var parts []*partition
 	var topics []*topic
-	for _, known := range w.known {
-		if t := known.topic; !t.gone.Load() && slices.ContainsFunc(known.feeds, w.needsEnd) {
+	for name, t := range w.known {
+		if !t.gone.Load() && slices.ContainsFunc(wanted[name], w.needsEnd) {
 			topics, parts = append(topics, t), append(parts, t.parts...)
 		} else {
 			t.end.Store(nil)
@@ -322,6 +289,9 @@ func (w *topicWatcher) readEnds(ctx context.Context) error {
 // needsEnd returns whether a board has to know where its log ends: it is proved, it is
 // behind Redis, or its log was read to the end of the start and it could not be opened.
 func (w *topicWatcher) needsEnd(f *feed) bool {
+	if w.known[f.log.Topic] != f.whole {
+		return false
+	}
 	if f.replica.proving() {
 		return true
 	}

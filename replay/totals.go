@@ -6,14 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"rankcache"
 )
 
-// totalsPoller reads the totals of all boards from Redis, in a few round trips each
-// time: the gates' target, and a check that open boards keep up. Its fields belong
-// to the goroutine of run.
+// totalsPoller reads all boards' totals from Redis, in a few round trips. Its fields are run's goroutine's.
 type totalsPoller struct {
 	origin   Origin
 	total    TotalSource
@@ -23,7 +19,6 @@ type totalsPoller struct {
 	maxStale time.Duration // until when a lost board is kept
 	metrics  *metrics
 	log      *slog.Logger
-	errLog   rate.Sometimes
 
 	crowded bool // there are many boards: those at rest are read more rarely
 	again   bool // a second look is due
@@ -32,16 +27,14 @@ type totalsPoller struct {
 }
 
 const (
-	// manyBoards is from how many boards on those at rest are read more rarely: a
-	// reading takes 1.6 us of Redis's CPU.
+	// manyBoards is from how many boards on those at rest are read more rarely: a reading takes 1.6 us of Redis's CPU.
 	manyBoards = 1000
-	// secondLook is by how much sooner Redis is read again after something odd.
-	secondLook = 4
+	secondLook = 4 // by how much sooner Redis is read again after something odd
 )
 
 func newTotalsPoller(r *Runner) *totalsPoller {
 	return &totalsPoller{origin: r.origin, total: r.cfg.TotalSource, every: r.cfg.TotalsEvery, feeds: &r.feeds, wake: r.totalsWake,
-		maxStale: r.cfg.MaxStale, metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery},
+		maxStale: r.cfg.MaxStale, metrics: r.metrics, log: r.log,
 		keeper: r.keeper}
 }
 
@@ -58,9 +51,7 @@ func (t *totalsPoller) run(ctx context.Context) error {
 	return nil
 }
 
-// missedReadings is after how many intervals without a reading it is unknown where Redis
-// is.
-const missedReadings = 3
+const missedReadings = 3 // after how many intervals without a reading it is unknown where Redis is
 
 // probe is where a board was before the request to Redis.
 type probe struct {
@@ -87,7 +78,6 @@ func (t *totalsPoller) poll(ctx context.Context) {
 	t.ask(ctx, all)
 }
 
-// ask reads boards from Redis.
 func (t *totalsPoller) ask(ctx context.Context, all []probe) {
 	if len(all) == 0 {
 		return
@@ -122,8 +112,8 @@ func (t *totalsPoller) ask(ctx context.Context, all []probe) {
 			continue
 		}
 		t.there(&all[i], r)
-		if f := all[i].feed; r.Run != 0 && histories != nil {
-			f.known.history, f.known.at = histories[i], at
+		if r.Run != 0 && histories != nil {
+			all[i].feed.known.history = histories[i]
 		}
 	}
 	t.tell(ctx, missing, looks)
@@ -152,7 +142,7 @@ func (t *totalsPoller) failed(err error, all []probe) {
 	for _, p := range all {
 		p.feed.sources.redisFailed(err)
 	}
-	t.errLog.Do(func() { t.log.Warn("totals of Redis are not known", "err", err) })
+	t.log.Warn("totals of Redis are not known", "err", err)
 }
 
 // judge gives a board what was read from Redis, and reports a fault that it shows.
@@ -168,8 +158,7 @@ func (t *totalsPoller) judge(p *probe, r reading) {
 	}
 }
 
-// learn gives a board a reading of Redis, checks that an open one keeps up and is
-// equal, and marks it as current if it is. It returns what is wrong.
+// learn gives a board a reading of Redis, and marks an open one as current if it is equal. It returns the fault.
 func (t *totalsPoller) learn(p *probe, r reading) *fault {
 	f := p.feed
 	f.measure(r.requested)
@@ -223,11 +212,9 @@ func (t *totalsPoller) learn(p *probe, r reading) *fault {
 	return nil
 }
 
-// maxLag is how long an open board may lack an update that Redis has.
-const maxLag = 10 * time.Second
+const maxLag = 10 * time.Second // how long an open board may lack an update that Redis has
 
-// lagWatch finds out whether an open board keeps up with Redis's total. It belongs
-// to the totals poller.
+// lagWatch finds out whether an open board keeps up with Redis's total. It belongs to the totals poller.
 type lagWatch struct {
 	epoch    int
 	behind   reading       // the oldest reading that the board has not reached
@@ -237,14 +224,12 @@ type lagWatch struct {
 	empty    reading       // the first reading in a row without a member, of a board without a total
 }
 
-// check takes a reading of Redis with the board's progress before the request and
-// after the answer. exhausted returns whether what the board misses since a time will not come:
-// see [sources.exhausted]. It returns a fault that does not pass by
-// itself, or nil.
+// check takes a reading of Redis with the board's progress before the request and after the answer. exhausted returns
+// whether what the board misses since a time will not come: see [sources.exhausted]. It returns a fault that does not
+// pass by itself, or nil.
 //
-// An update is in Redis before it is in the log. So a total below what had been
-// applied before the request, or none at all, can't be lag: Redis has lost writes,
-// or the board was deleted.
+// An update is in Redis before it is in the log. So a total below what had been applied before the request, or none at
+// all, can't be lag: Redis has lost writes, or the board was deleted.
 //
 // A board without its updates only because Kafka is slow or away has no fault:
 // closing it would turn all its readers to Redis.
@@ -269,8 +254,7 @@ func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.P
 	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Applied()+1, r.Seq)}
 }
 
-// disproof returns a fault if a state of Redis, read after the board had a state, shows
-// that Redis has another history.
+// disproof returns a fault if a state of Redis, read after the board had a state, shows that Redis has another history.
 func disproof(origin, board rankcache.State) *fault {
 	switch {
 	case origin.Run == 0:
@@ -285,9 +269,8 @@ func disproof(origin, board rankcache.State) *fault {
 	return nil
 }
 
-// checkState compares the run of a board with Redis's, and the checksum of a proved one at
-// the same seq. A state that the board has not reached is compared at a later look. before
-// is the run that the board had before the request.
+// checkState compares the run of a board with Redis's, and the checksum of a proved one at the same seq. A state that
+// the board has not reached is compared at a later look. before is the run that the board had before the request.
 func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func(rankcache.State, time.Time)) *fault {
 	own := board.State()
 	odd := w.odd
@@ -332,11 +315,9 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 	return nil
 }
 
-// maxRest is the longest pause between two looks at a board at rest.
-const maxRest = 1500 * time.Millisecond
+const maxRest = 1500 * time.Millisecond // the longest pause between two looks at a board at rest
 
-// rest is when a board's state is read from Redis again: where there are many, ever more rarely
-// while it does not change. It belongs to the totals poller.
+// rest is when a state is read again: of many boards ever more rarely while it rests. The totals poller's.
 type rest struct {
 	latest rankcache.State
 	due    time.Time

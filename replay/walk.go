@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"log/slog"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 	"time"
 )
@@ -15,10 +16,9 @@ const (
 	addUpPause = 5 * time.Millisecond
 )
 
-// walker compares the members of open boards with Redis, one stretch of rows after the
-// other, at a pace that all boards share. It finds what checksums can't: scores that
-// were changed by hand in Redis, and members that changed in this process's memory. Its
-// fields belong to the goroutine of run.
+// walker compares the members of open boards with Redis, one stretch of rows after the other, at a pace that all boards
+// share. It finds what checksums can't: scores that were changed by hand in Redis, and members that changed in this
+// process's memory. Its fields belong to the goroutine of run.
 type walker struct {
 	origin   Origin
 	feeds    *feeds
@@ -43,7 +43,7 @@ func (w *walker) run(ctx context.Context) error {
 				w.pause(ctx, w.step(ctx, f))
 			}
 		}
-		sleep(ctx, walkPause)
+		tick.Sleep(ctx, walkPause)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (w *walker) forget(boards []*feed) {
 
 // pause sleeps for as long as a number of rows takes at the pace.
 func (w *walker) pause(ctx context.Context, rows int) {
-	sleep(ctx, max(walkPause, time.Duration(rows)*time.Second/time.Duration(w.pace)))
+	tick.Sleep(ctx, max(walkPause, time.Duration(rows)*time.Second/time.Duration(w.pace)))
 }
 
 // step compares the next stretch of a board and returns how many rows it had. Where a keeper does that, the stretch is
@@ -115,7 +115,7 @@ func (w *walker) addUp(ctx context.Context, f *feed, epoch int) {
 		}
 		if rows += len(piece); rows >= addUpRows {
 			rows = 0
-			sleep(ctx, addUpPause)
+			tick.Sleep(ctx, addUpPause)
 		}
 	}
 	if sum &= wire.SumMask; sum != stamp.Sum && ctx.Err() == nil {

@@ -12,18 +12,15 @@ import (
 )
 
 const (
-	// MaxBypass is the longest time that a board is bypassed by one request.
-	MaxBypass = 24 * time.Hour
-	// MaxBypassJSON is the longest JSON form of a [Bypass], in bytes.
-	MaxBypassJSON = 4 << 10
+	MaxBypass     = 24 * time.Hour // the longest time that a board is bypassed by one request
+	MaxBypassJSON = 4 << 10        // the longest JSON form of a [Bypass], in bytes
 
 	bypassPrefix = "bypass:"
 	allBoards    = "*" // which is no board's id
 	maxByLen     = 128
 )
 
-// Bypass is an operator's order that Redis answers a board, or all boards, whatever copy
-// is kept here. It ends by itself. It is immutable.
+// Bypass is an operator's order that Redis answers a board, or all, whatever is kept here. It ends. It is immutable.
 type Bypass struct {
 	Board rankcache.BoardID `json:"board,omitempty"`
 	All   bool              `json:"all,omitzero"` // else Board is set
@@ -33,8 +30,7 @@ type Bypass struct {
 	Until time.Time `json:"until"`
 }
 
-// ParseBypass parses what [encoding/json.Marshal] makes of a Bypass. An unknown field is
-// an error; a bypass that has ended is not.
+// ParseBypass parses JSON of a Bypass. An unknown field is an error; a bypass that has ended is not.
 func ParseBypass(data []byte) (Bypass, error) {
 	var b Bypass
 	if len(data) > MaxBypassJSON {
@@ -47,8 +43,7 @@ func ParseBypass(data []byte) (Bypass, error) {
 	return b, b.check()
 }
 
-// ParseBypassRequest parses {"board" or "all","for_s","by"} into the bypass that begins
-// now.
+// ParseBypassRequest parses {"board" or "all","for_s","by"} into the bypass that begins now.
 func ParseBypassRequest(data []byte, now time.Time) (Bypass, error) {
 	var j struct {
 		Board rankcache.BoardID `json:"board"`
@@ -83,8 +78,7 @@ func (b *Bypass) check() error {
 	return nil
 }
 
-// Field returns the bypass's field in the hash of rooms set at run time:
-// "bypass:<board>", or "bypass:*" for all boards.
+// Field returns the field in the hash of rooms set at run time: "bypass:<board>", or "bypass:*" for all.
 func (b *Bypass) Field() string {
 	if b.All {
 		return BypassField(allBoards)
@@ -124,8 +118,7 @@ func (t *Tiers) Bypassing(bypasses []Bypass) *Tiers {
 	return &with
 }
 
-// Bypassed reports whether Redis answers the board, whatever copy is kept here. The mode
-// of the board is not changed by that.
+// Bypassed reports whether Redis answers the board, whatever copy is kept here; its mode stays.
 func (t *Tiers) Bypassed(board rankcache.BoardID) bool {
 	if t == nil || len(t.bypassed) == 0 {
 		return false
@@ -134,8 +127,7 @@ func (t *Tiers) Bypassed(board rankcache.BoardID) bool {
 	return is
 }
 
-// Bypass returns the bypass of the board; if it is bypassed both by name and with all
-// boards, the one that ends last.
+// Bypass returns the bypass of the board; if it is bypassed both by name and with all boards, the one that ends last.
 func (t *Tiers) Bypass(board rankcache.BoardID) (Bypass, bool) {
 	if t == nil {
 		return Bypass{}, false

@@ -46,8 +46,7 @@ type Guard struct {
 	Changes int // of a member, within Per
 	Per     time.Duration
 	Members int // of a board
-	// Gain is how much increments may add to a member within GainPer.
-	Gain    int
+	Gain    int // how much increments may add to a member within GainPer
 	GainPer time.Duration
 	Refuse  bool // else what is beyond a limit is only counted
 }
@@ -65,27 +64,20 @@ type Class struct {
 	linger time.Duration // see [Class.LingerOf]; unset: by default
 	Orders time.Duration // order life
 	Ties   Ties
-	// Form is how scores are shown: as integers with ties of first or last, which have the
-	// tie-break in the fraction; negated with order asc.
-	Form rankcache.ScoreForm
-	Ops  []wire.Op
-	Mode Mode
-	Dims map[string][]string // values of the boards that Mode is for
-	// WarmMembers are expected at the head of the next period's board: their profiles are
-	// loaded when it opens. Nil: those at the head of the board before it.
+	Form   rankcache.ScoreForm // how scores are shown: integers with ties of first or last, negated with order asc
+	Ops    []wire.Op
+	Mode   Mode
+	Dims   map[string][]string // values of the boards that Mode is for
+	// WarmMembers are expected at the next head: their profiles are loaded at its opening. Nil: the last head's.
 	WarmMembers []string
-	Feeds       []Feed // classes that each increment changes too
-	// By are the names of the groups that commands may have, as feeds need them; see [Feed.By].
-	By   []string
-	Trim int // members that stay in the sorted set; 0: all
-	// Data tells that members may have data beside their scores.
-	Data bool
-	Top  int // default and greatest limit of a page
-	// Approximate tells that ranks of members are so, unless a request says how they are counted.
-	Approximate bool
+	Feeds       []Feed   // classes that each increment changes too
+	By          []string // the names of the groups that commands may have, as feeds need them; see [Feed.By]
+	Trim        int      // members that stay in the sorted set; 0: all
+	Data        bool     // members may have data beside their scores
+	Top         int      // default and greatest limit of a page
+	Approximate bool     // ranks of members are so, unless a request says how they are counted
 	Ledger      bool
-	// FinalAll tells that the ledger's final of a board keeps all members in SQL, not the first 1,000 alone.
-	FinalAll bool
+	FinalAll    bool // the ledger's final of a board keeps all members in SQL, not the first 1,000 alone
 	// Durable tells that each command is in the command topic before it is applied, so that
 	// no failover of Redis loses it. It is set for classes with a ledger, too, and for those that feed or are fed.
 	Durable bool
@@ -93,15 +85,13 @@ type Class struct {
 	// Rolling makes the boards sums of those of another class; RolledBy are the classes for which this one is that.
 	Rolling  Rolling
 	RolledBy []string
-	// IDs name the class to callers that know boards by numbers; zero: it has none.
-	IDs IDs
-	// Group is the class whose boards rank the groups of this class's members, such as
-	// their teams; "": none.
-	Group string
+	IDs      IDs    // name the class to callers that know boards by numbers; zero: it has none
+	Group    string // the class whose boards rank the groups of this class's members, such as their teams; "": none
 
-	plain  bool   // durable: false is written
-	source string // of its line
-	line   int
+	plain     bool   // durable: false is written
+	keepUnset bool   // keep is not written
+	source    string // of its line
+	line      int
 }
 
 // classText is what a [class.Class] is made from, as it is written.
@@ -112,11 +102,9 @@ type classText struct {
 	seasons                               class.Seasons
 }
 
-// defaultGrace is for clocks that differ and requests that take long.
-const defaultGrace, defaultOrders = 5 * time.Second, time.Hour
+const defaultGrace, defaultOrders = 5 * time.Second, time.Hour // for clocks that differ and requests that take long
 
-// readClass reads the settings of a class. finish makes the class of them, in which it finds the one that it is the
-// sum of.
+// readClass reads the settings of a class. finish makes the class, and finds the one that it is the sum of.
 func readClass(n *yaml.Node, source string, calendar NewCalendar) (c *Class, finish func(Classes) error, err error) {
 	c = &Class{source: source, Grace: unset, Keep: unset, Lead: time.Minute, linger: unset, Orders: unset, Ties: TiesMember, Top: 100, line: n.Line}
 	text := classText{starts: startsUnset}
@@ -131,7 +119,6 @@ func readClass(n *yaml.Node, source string, calendar NewCalendar) (c *Class, fin
 	}, nil
 }
 
-// keys returns what reads each key of a class.
 func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 	return map[string]func(*yaml.Node) error{
 		"name": intoString(&text.name), "board": intoString(&text.board), "period": intoString(&text.period), "tz": intoString(&text.tz),
@@ -166,8 +153,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 	}
 }
 
-// defaultKeep outlives an evening and the questions about it.
-const defaultKeep = 72 * time.Hour
+const defaultKeep = 72 * time.Hour // outlives an evening and the questions about it
 
 // finish makes the ids' part and checks the settings with each other.
 func (c *Class) finish(text classText, newCalendar NewCalendar) error {
@@ -178,7 +164,6 @@ func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	return c.finishWith(text, calendar)
 }
 
-// finishWith does so with a calendar.
 func (c *Class) finishWith(text classText, calendar class.Calendar) (err error) {
 	if c.Class, err = class.New(text.name, text.board, calendar); err != nil {
 		return fmt.Errorf("class %.60q: %w", text.name, err)
@@ -189,7 +174,7 @@ func (c *Class) finishWith(text classText, calendar class.Calendar) (err error) 
 	if c.Orders == unset {
 		c.Orders = defaultOrders
 	}
-	if c.Keep == unset && calendar.Periodic() {
+	if c.keepUnset = c.Keep == unset; c.keepUnset && calendar.Periodic() {
 		c.Keep = defaultKeep
 	}
 	c.Keep = max(c.Keep, 0)
@@ -301,8 +286,7 @@ func (c *Class) readGuard(n *yaml.Node) error {
 	return err
 }
 
-// OneDim returns the dimensions of a board of the class, given the value of its one
-// dimension; "" for a class without any.
+// OneDim returns a board's dimensions given the value of its one dimension; "" for a class without any.
 func (c *Class) OneDim(value string) (map[string]string, error) {
 	names := c.Dimensions()
 	switch {

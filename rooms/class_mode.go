@@ -12,11 +12,9 @@ import (
 	"rankcache/class"
 )
 
-// MaxClassBoards is the most boards to which the modes of classes apply at one time,
-// not counting those that begin soon.
+// MaxClassBoards is the most boards that the modes of classes name at a time, not counting those that begin soon.
 const MaxClassBoards = 1000
 
-// readMode reads a mode other than blocked, which patterns of boards are for.
 func (c *Class) readMode(n *yaml.Node) error {
 	if n.Value == ModeNone.String() {
 		return nil
@@ -77,8 +75,7 @@ func (c *Class) checkMode() error {
 	return nil
 }
 
-// Boards returns how many boards of one period the class's mode is for, shards apart, or some number
-// above [MaxClassBoards].
+// Boards returns how many boards of one period the mode is for, or some number above [MaxClassBoards].
 func (c *Class) Boards() int {
 	if c.Mode == ModeNone {
 		return 0
@@ -116,7 +113,7 @@ func (c *Class) boardsIn(p class.Period) []rankcache.BoardID {
 	boards := make([]rankcache.BoardID, 0, len(ids)*max(c.Shards(), 1))
 	for _, id := range ids {
 		if b := rankcache.BoardID(id); c.Split() {
-			boards = append(boards, shardsOf(b, c.Shards())...)
+			boards = append(boards, class.ShardIDs(b, c.Shards())...)
 		} else {
 			boards = append(boards, b)
 		}

@@ -60,8 +60,7 @@ func (all Classes) ByIDs(ids IDs) *Class {
 	return all[i]
 }
 
-// Board returns the board of a class that has the id, and its class, or false if no
-// class of the file makes the id.
+// Board returns the board of a class that has the id, and its class, or false if no class of the file makes the id.
 func (all Classes) Board(id rankcache.BoardID) (class.Board, *Class, bool) {
 	for _, c := range all {
 		if !c.Matches(id) { // which is quick: each update is looked up
@@ -92,9 +91,8 @@ func (all Classes) Periodic() bool {
 	return slices.ContainsFunc(all, func(c *Class) bool { return c.Calendar().Periodic() })
 }
 
-// ClassBoards returns the rules that the modes of the classes amount to at one time, the most important first: one for
-// each board of a class with a mode that runs or whose period ended within its grace, then for each that begins
-// within the class's lead, then for each that lingers. A time that has no period gives none.
+// ClassBoards returns the rules that the classes' modes amount to at a time, the most important first: boards that run
+// or ended within grace, then those that begin within lead, then lingering ones.
 func (all Classes) ClassBoards(now time.Time) []Rule {
 	var rules [stages][]Rule
 	for _, c := range all {
@@ -112,8 +110,7 @@ func (all Classes) ClassBoards(now time.Time) []Rule {
 	return slices.Concat(rules[:]...)
 }
 
-// check checks the classes with each other, and makes those durable that are fed. Errors have the line of the class
-// that is further down, or that feeds.
+// check checks the classes with each other, and makes fed ones durable. Errors have the line further down.
 func (all Classes) check() error {
 	if len(all) > MaxClasses {
 		return fmt.Errorf("%d classes, want at most %d", len(all), MaxClasses)
@@ -189,7 +186,6 @@ func (all Classes) checkFeeds(c *Class) error {
 	return nil
 }
 
-// checkGroup checks that each board of c has one board of groups.
 func (all Classes) checkGroup(c *Class) error {
 	if c.Group == "" {
 		return nil
@@ -211,14 +207,12 @@ func (all Classes) checkGroup(c *Class) error {
 	return nil
 }
 
-// sameStarts reports whether periods of from begin at the time of the day at which those of to do, if it
-// has any.
-func sameStarts(from, to class.Calendar) bool { return !to.Periodic() || from.Starts() == to.Starts() }
+// sameStarts reports whether periods of from do not begin at another time of the day or week than those of to.
+func sameStarts(from, to class.Calendar) bool { return from.Within(to) || from.Starts() == to.Starts() }
 
 func startsText(c class.Calendar) string { return cmp.Or(c.Starts(), "00:00") }
 
-// checkCircles follows the feeds of c, by way of the classes of path. It does not
-// follow those of done again.
+// checkCircles follows the feeds of c, by way of the classes of path. It does not follow those of done again.
 func (all Classes) checkCircles(c *Class, path []string, done map[*Class]bool) error {
 	path = append(slices.Clip(path), c.Name())
 	if first := slices.Index(path, c.Name()); first < len(path)-1 {
@@ -274,23 +268,18 @@ func checkFed(c, fed *Class, groups map[string]string) error {
 
 // Log tells where a board's updates are.
 type Log struct {
-	Topic string
-	// Shared tells that other boards have the topic, too. The key of its updates is then
-	// their board, so that each board's are in one partition.
-	Shared bool
+	Topic  string
+	Shared bool // other boards have the topic, too: the key of its updates is then their board
 	// First is before the board's first update, and Last is until when commands for it arrive; those that
 	// have may be applied later. Zero: not known.
 	First, Last time.Time
-	// Final tells that the board, once closed, is to have a final.
-	Final bool
+	Final       bool // the board, once closed, is to have a final
 }
 
-// earliest is how long before its period's start the first update of a board can be: a
-// writer takes commands a minute early, and clocks differ.
+// earliest is how long before its period a board's first update can be: commands come a minute early, clocks differ.
 const earliest = 3 * time.Minute
 
-// Log returns where the updates of a board are. Those of a class are in the topic of its
-// class and day if its periods are parts of days.
+// Log returns where a board's updates are: those of parts of days in the topic of class and day.
 func (all Classes) Log(names wire.Names, id rankcache.BoardID) Log {
 	own := names.Topic(id)
 	b, kind, ok := all.Board(id)

@@ -8,23 +8,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// minDurableOrders is the least order life of a durable class: what a failover of Redis has lost is
-// known by its order id when it is applied again.
+// minDurableOrders is a durable class's least order life: by order ids it is known what a failover has lost.
 const minDurableOrders = 10 * time.Minute
 
-// Ordered reports whether the sequence of a class's commands matters: whether two of them, applied
-// the other way round, can leave other scores, another order of members or another refusal.
-func (c *Class) Ordered() bool {
-	return c.OrderedAsBoard() || !c.Commutes()
-}
+// Ordered reports whether two commands, the other way round, can leave other scores, order or refusals.
+func (c *Class) Ordered() bool { return c.OrderedAsBoard() || !c.Commutes() }
 
 // Commutes reports whether the class has one operation, which leaves the same scores in any sequence, and no data.
 func (c *Class) Commutes() bool { return !c.Data && c.opsCommute() }
 
 func (c *Class) opsCommute() bool { return len(c.Ops) == 1 && c.Ops[0].Commutes(c.Ops[0]) }
 
-// OrderedAsBoard reports whether that is so between different members of a board, too: its commands
-// then need its id as their key in the command topic. Else the member is enough.
+// OrderedAsBoard reports whether its commands need their board as key in the command topic, not their member.
 func (c *Class) OrderedAsBoard() bool {
 	return c.Ties != TiesMember || c.Guard.Refuse && (c.Guard.Changes > 0 || c.Guard.Members > 0 || c.Guard.Gain > 0)
 }
@@ -59,8 +54,7 @@ func (c *Class) needDurable(why string) error {
 	return nil
 }
 
-// makeFedDurable makes the classes durable that others feed: what a change has fed is lost and found
-// together with the change. It puts changed copies in their places.
+// makeFedDurable makes fed classes durable: a change is lost and found with what it fed. It puts copies in place.
 func (all Classes) makeFedDurable() error {
 	for _, c := range all {
 		for _, name := range c.FeedNames() {

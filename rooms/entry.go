@@ -9,18 +9,15 @@ import (
 	"rankcache/wire"
 )
 
-// MaxEntry is the longest JSON form of an [Entry], in bytes.
-const MaxEntry = 64 << 10
+const MaxEntry = 64 << 10 // the longest JSON form of an [Entry], in bytes
 
-// Entry is one room or rule of a rooms file on its own, as operators set it at
-// run time. Exactly one field is set. It is immutable after parsing.
+// Entry is one room or rule set at run time: exactly one field is set. It is immutable after parsing.
 type Entry struct {
 	Room *Room
 	Rule *Rule
 }
 
-// entryJSON is an entry on the wire. Missing boards (those in the room's Redis
-// set) differ from an empty list (none).
+// entryJSON is an entry on the wire. Missing boards (those in the room's Redis set) differ from an empty list (none).
 type entryJSON struct {
 	UID    string              `json:"uid,omitempty"`
 	Match  string              `json:"match,omitempty"`
@@ -28,8 +25,7 @@ type entryJSON struct {
 	Boards []rankcache.BoardID `json:"boards,omitzero"`
 }
 
-// ParseEntry parses {"uid","mode","boards"} or {"match","mode"}, by the rules of a
-// rooms file. An unknown field is an error.
+// ParseEntry parses {"uid","mode","boards"} or {"match","mode"} as in a rooms file. An unknown field is an error.
 func ParseEntry(data []byte) (Entry, error) {
 	if len(data) > MaxEntry {
 		return Entry{}, fmt.Errorf("room entry has %d bytes, want at most %d", len(data), MaxEntry)
@@ -70,8 +66,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(entryJSON{UID: e.Room.UID, Mode: e.Room.Mode.String(), Boards: e.Room.Boards})
 }
 
-// Field returns the entry's field in the hash of rooms set at run time:
-// "room:<uid>" or "board:<match>".
+// Field returns the entry's field in the hash of rooms set at run time: "room:<uid>" or "board:<match>".
 func (e Entry) Field() string {
 	if e.Rule != nil {
 		return BoardField(e.Rule.Match)

@@ -63,7 +63,6 @@ func (f *Feed) readDims(n *yaml.Node) error {
 	return nil
 }
 
-// groups returns the names of the groups of commands that the feed needs.
 func (f *Feed) groups() []string {
 	groups := slices.Sorted(maps.Values(f.Dims))
 	if f.By != "" {
@@ -97,8 +96,7 @@ type Fed struct {
 	Way Feed
 }
 
-// Fed returns the classes that an increment of c changes: those that it feeds, each followed by those that it feeds
-// itself, and each once.
+// Fed returns the classes that an increment of c changes, each followed by those that it feeds itself, each once.
 func (all Classes) Fed(c *Class) []Fed {
 	if len(c.Feeds) == 0 {
 		return nil
@@ -136,8 +134,7 @@ func (f Feed) after(from Fed, to *Class) Feed {
 	return f
 }
 
-// Of returns member and dimensions of what a command with groups feeds, given those of its own board. It reports false if
-// the command does not have a group that is needed.
+// Of returns member and dimensions of what a command feeds, given its board's; false if it lacks a needed group.
 func (f *Fed) Of(member string, board map[string]string, groups map[string]string) (fed string, dims map[string]string, ok bool) {
 	if fed = member; f.Way.By != "" {
 		fed = groups[f.Way.By]
@@ -155,8 +152,7 @@ func (f *Fed) Of(member string, board map[string]string, groups map[string]strin
 	return fed, dims, fed != ""
 }
 
-// checkWays checks that a class is fed in one way only, and notes the groups that commands of c may have. It puts a changed copy
-// in its place.
+// checkWays checks that a class is fed in one way only, and notes the groups of c's commands in a copy.
 func (all Classes) checkWays(i int) error {
 	c := all[i]
 	var groups []string

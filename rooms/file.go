@@ -16,10 +16,9 @@ import (
 
 // Limits of a rooms file.
 const (
-	MaxFile  = 1 << 20 // bytes
-	MaxRooms = 10_000
-	// MaxMoreClasses is the longest document that [File.WithClasses] takes, in bytes.
-	MaxMoreClasses = 64 << 10
+	MaxFile        = 1 << 20 // bytes
+	MaxRooms       = 10_000
+	MaxMoreClasses = 64 << 10 // the longest document that [File.WithClasses] takes, in bytes
 	maxUIDLen      = 64
 )
 
@@ -29,8 +28,7 @@ const (
 	moreSource = "classes set at run time"
 )
 
-// ClassesField is the field of the classes in the hash of rooms set at run time. It is that
-// of no room, board or bypass.
+// ClassesField is the field of the classes in the hash of rooms set at run time; no room, board or bypass has it.
 const ClassesField = "classes"
 
 // Mode is the operator's setting for a room or a board.
@@ -59,8 +57,7 @@ func ParseMode(s string) (Mode, error) {
 	return 0, fmt.Errorf("unknown mode %.20q: want super-hot, hot or blocked", s)
 }
 
-// Room is one live room by its host's uid. Boards is nil if the entry names none;
-// the room's boards are then those of its Redis set.
+// Room is one live room by its host's uid. Boards is nil if the entry names none: then its Redis set does.
 type Room struct {
 	UID    string
 	Mode   Mode
@@ -69,10 +66,9 @@ type Room struct {
 
 // Rule gives a mode to the boards whose id matches a [path.Match] pattern.
 type Rule struct {
-	Match string
-	Mode  Mode
-	// Lingers tells that the board has ended, and stays in memory while there is room.
-	Lingers bool
+	Match   string
+	Mode    Mode
+	Lingers bool // the board has ended, and stays in memory while there is room
 }
 
 // File is one parsed rooms file. It is immutable after parsing.
@@ -84,13 +80,11 @@ type File struct {
 	calendar NewCalendar // nil: [class.NewCalendar]
 }
 
-// Parse parses a rooms file. Unknown keys, ids that are not written as strings (an
-// unquoted 1_2_3 is the number 123) and duplicate rooms are errors; those of one
-// entry give its line. An empty file is an empty File.
+// Parse parses a rooms file. Unknown keys, ids that are not written as strings (an unquoted 1_2_3 is the number 123)
+// and duplicate rooms are errors; those of one entry give its line. An empty file is an empty File.
 func Parse(data []byte) (*File, error) { return ParseWith(data, class.NewCalendar) }
 
-// ParseWith is [Parse] with another function that makes the calendars of classes, for tests
-// and the demo, which wait for the ends of periods.
+// ParseWith is [Parse] with another maker of calendars, for tests and the demo, which wait for ends of periods.
 func ParseWith(data []byte, calendar NewCalendar) (*File, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("rooms file has %d bytes, want at most %d", len(data), MaxFile)
@@ -175,8 +169,9 @@ func (f *File) addRule(n *yaml.Node) error {
 	return at(n, rule.check())
 }
 
-// check allows wildcards only to block: which boards match is unknown until they
-// are requested, so they can't be loaded in advance.
+// IsPattern reports whether the rule names boards by wildcards: which they are is unknown until they are requested.
+func (rule Rule) IsPattern() bool { return strings.ContainsAny(rule.Match, `*?[\`) }
+
 func (rule Rule) check() error {
 	if _, err := path.Match(rule.Match, ""); err != nil || rule.Match == "" {
 		return fmt.Errorf("match %.100q is not a pattern: want an id with * or ?", rule.Match)
@@ -184,9 +179,7 @@ func (rule Rule) check() error {
 	switch {
 	case rule.Mode == ModeNone:
 		return fmt.Errorf("match %.100q has no mode: want super-hot, hot or blocked", rule.Match)
-	case rule.Mode != ModeBlocked && strings.ContainsAny(rule.Match, `*?[\`):
-		return fmt.Errorf("match %.100q is a pattern, which can only be blocked: name the board to make it %s", rule.Match, rule.Mode)
-	case rule.Mode != ModeBlocked:
+	case rule.Mode != ModeBlocked && !rule.IsPattern():
 		return rankcache.BoardID(rule.Match).Check()
 	}
 	return nil
@@ -206,8 +199,7 @@ func (f *File) checkUnique() error {
 	return nil
 }
 
-// CheckBoards returns the first error of check, which is asked for every board that the file
-// names, by a room, a rule or a class with a mode.
+// CheckBoards returns the first error of check, which is asked for every board that the file names.
 func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 	for _, room := range f.Rooms {
 		for _, b := range room.Boards {
@@ -217,7 +209,7 @@ func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 		}
 	}
 	for _, rule := range f.Rules {
-		if rule.Mode == ModeBlocked { // it may be a pattern, and nothing is read
+		if rule.Mode == ModeBlocked || rule.IsPattern() {
 			continue
 		}
 		if err := check(rankcache.BoardID(rule.Match)); err != nil {
@@ -227,9 +219,15 @@ func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
 	return f.Classes.checkBoards(check)
 }
 
-// CheckChange returns an error if a class of the file differs from the one of the same
-// name in old in what can't change while boards of it live: board, period, starts, tz, ties,
-// order, feeds, rolling, shards and data, and the seasons that have begun by now.
+// Names reports whether the file names a board: by a class, a room or a rule without wildcards.
+func (f *File) Names(board rankcache.BoardID) bool {
+	_, _, known := f.Board(board)
+	return known || slices.ContainsFunc(f.Rooms, func(room Room) bool { return slices.Contains(room.Boards, board) }) ||
+		slices.ContainsFunc(f.Rules, func(rule Rule) bool { return rule.Match == string(board) })
+}
+
+// CheckChange returns an error if a class differs from old's of its name in what can't change while boards live: board,
+// period, starts, tz, ties, order, feeds, rolling, shards, data, and seasons begun by now.
 func (f *File) CheckChange(old *File, now time.Time) error {
 	for _, c := range f.Classes {
 		before := old.Class(c.Name())
@@ -249,9 +247,8 @@ func (f *File) CheckChange(old *File, now time.Time) error {
 	return nil
 }
 
-// WithClasses returns the file with the classes of a document beside its own: the list under
-// classes, as in a rooms file. They are checked with those of the file, which win
-// where both have the name. Errors have the document's line. The file is not changed.
+// WithClasses returns the file with a document's classes beside its own, which win where both have the name, all
+// checked. Errors have the document's line. The file is not changed.
 func (f *File) WithClasses(document []byte, now time.Time) (*File, error) {
 	more, err := f.parseMore(document)
 	if err != nil {
@@ -296,8 +293,7 @@ func (f *File) parseMore(document []byte) (more Classes, err error) {
 	return more, err
 }
 
-// CheckUID returns an error unless uid is 1 to 64 bytes of UTF-8 without control
-// characters.
+// CheckUID returns an error unless uid is 1 to 64 bytes of UTF-8 without control characters.
 func CheckUID(uid string) error {
 	if !rankcache.PlainText(uid, maxUIDLen) {
 		return fmt.Errorf("room uid %.40q: want 1 to %d bytes of UTF-8 without control characters", uid, maxUIDLen)

@@ -9,16 +9,12 @@ import (
 )
 
 const (
-	// unset is no duration that a file can have.
-	unset = -1
-	// maxDefaultLinger outlives the looks at a result, most of which come within minutes.
-	maxDefaultLinger = 10 * time.Minute
-	// maxEnded is the most periods that keep the mode of their class within its grace.
-	maxEnded = 3
+	unset            = -1               // no duration that a file can have
+	maxDefaultLinger = 10 * time.Minute // outlives the looks at a result, most of which come within minutes
+	maxEnded         = 3                // the most periods that keep the mode of their class within its grace
 )
 
-// stage is how far the life of a period's boards in memory has come. The order is that of their importance.
-type stage uint8
+type stage uint8 // how far the life of a period's boards in memory has come. The order is that of their importance.
 
 const (
 	stageRunning   stage = iota // or ended within the grace
@@ -27,8 +23,7 @@ const (
 	stages
 )
 
-// LingerOf returns how long the super-hot boards of a period stay in memory behind its grace: as the file has it, or
-// the shorter of ten minutes and half the period, and no longer than boards are kept.
+// LingerOf returns how long a period's boards stay in memory: as the file has it, or 10 min, half a period at most.
 func (c *Class) LingerOf(p class.Period) time.Duration {
 	switch {
 	case c.Mode != ModeSuperHot || !c.Calendar().Periodic():
@@ -75,8 +70,7 @@ func (c *Class) periods(now time.Time) (all [stages][]class.Period) {
 	return all
 }
 
-// Lingering returns how many boards of the class linger at one time at most, or some number above
-// [MaxClassBoards].
+// Lingering returns how many boards of the class linger at one time at most, or some number above [MaxClassBoards].
 func (c *Class) Lingering() int {
 	p, err := c.Calendar().Ended(time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC))
 	n, last := 0, p.End

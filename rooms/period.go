@@ -32,8 +32,7 @@ func (s PeriodState) String() string {
 	return [...]string{"upcoming", "running", "ended", "ended", "gone"}[s]
 }
 
-// Locked is the life of a board as answers have it: it is closing at least, once period and grace are
-// over by the clock, also where there is no controller. Only Redis tells more.
+// Locked is the life as answers have it: closing at least, once period and grace are over. Only Redis tells more.
 func (s PeriodState) Locked(life rankcache.Life) rankcache.Life {
 	if s >= PeriodOver {
 		return max(life, rankcache.LifeClosing)
@@ -45,8 +44,7 @@ func (s PeriodState) Locked(life rankcache.Life) rankcache.Life {
 type NamedPeriod struct {
 	class.Period // zero: the class has no periods
 	State        PeriodState
-	// From one instant until before another the name stands for this period, and its state is the same.
-	// A zero Until is never.
+	// From one instant until before another the name stands for this period in this state. A zero Until is never.
 	From, Until time.Time
 }
 
@@ -81,7 +79,6 @@ func (c *Class) PeriodAt(at string, now time.Time) (NamedPeriod, error) {
 	return c.InState(p, now), err
 }
 
-// parsePeriod returns the period of a time or of a tag.
 func parsePeriod(calendar class.Calendar, at string) (class.Period, error) {
 	if t, err := time.Parse(time.RFC3339, at); err == nil {
 		return calendar.At(t)

@@ -13,10 +13,9 @@ import (
 )
 
 // Limits of [Rolling.Last].
-const minLast, maxLast = 2, 62
+const minLast, maxLast = 2, 100
 
-// Rolling tells that each board of a class is the sum of several boards of another one: of that of its own
-// period, and of the periods before it.
+// Rolling tells that each board is the sum of another class's boards: of its own period and some before it.
 type Rolling struct {
 	Of   string // the other class; "": none
 	Last int    // how many periods
@@ -63,7 +62,6 @@ func (c *Class) finishRolling(text classText, among Classes) error {
 	return c.finishWith(text, of.Calendar())
 }
 
-// checkRolling checks the settings of a rolling class alone.
 func (c *Class) checkRolling() error {
 	switch {
 	case !c.Rolls():
@@ -90,7 +88,7 @@ func (all Classes) checkSources(c *Class) error {
 	if of == nil || of.Rolls() { // of other classes that were set before
 		return fmt.Errorf("rolling: %q is no class, or rolling itself", c.Rolling.Of)
 	}
-	keep := time.Duration(c.Rolling.Last+1) * of.Calendar().Length()
+	keep := c.sourcesKeep(of)
 	switch {
 	case !slices.Equal(of.Ops, []wire.Op{wire.OpIncr}):
 		return fmt.Errorf("rolling: %s has the ops %v: want ops: [incr] there", of.Name(), of.Ops)
@@ -100,7 +98,7 @@ func (all Classes) checkSources(c *Class) error {
 		return fmt.Errorf("rolling: %s is trimmed, so that its boards lack members", of.Name())
 	case !sameNames(c.Dimensions(), of.Dimensions()):
 		return fmt.Errorf("rolling: the dimensions are %q, those of %s %q: want the same", c.Dimensions(), of.Name(), of.Dimensions())
-	case of.Keep < keep:
+	case of.Keep < keep && !of.keepUnset:
 		return fmt.Errorf("rolling: %s has keep %v: want at least %v there, %d periods", of.Name(), of.Keep, keep, c.Rolling.Last+1)
 	case of.Orders < minDurableOrders:
 		return fmt.Errorf("rolling: %s has orders %v: want at least %v there, as it must be durable", of.Name(), of.Orders, minDurableOrders)
@@ -110,12 +108,16 @@ func (all Classes) checkSources(c *Class) error {
 	return nil
 }
 
+// sourcesKeep returns how long a class has to keep the boards that a rolling one is the sum of.
+func (c *Class) sourcesKeep(of *Class) time.Duration {
+	return time.Duration(c.Rolling.Last+1) * of.Calendar().Length()
+}
+
 func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// checkRolls checks the rolling classes, and tells those that they are sums of which they are. It puts changed
-// copies in their places.
+// checkRolls checks the rolling classes, and tells their sources in changed copies.
 func (all Classes) checkRolls() error {
 	rolls := make(map[string][]string)
 	for _, c := range all {
@@ -143,13 +145,17 @@ func (all Classes) checkRolls() error {
 				return of.wrong(err)
 			}
 		}
+		for _, name := range names {
+			if of.keepUnset {
+				of.Keep = max(of.Keep, all.Class(name).sourcesKeep(c))
+			}
+		}
 		all[i] = &of
 	}
 	return nil
 }
 
-// RolledInto returns the boards of a rolling class that an increment of a board changes: that of the same period
-// and that of the next one.
+// RolledInto returns the boards of a rolling class that an increment changes: of the same period and the next.
 func (c *Class) RolledInto(b class.Board) (into []class.Board, err error) {
 	next, err := c.Calendar().Next(b.Period)
 	if err != nil {
@@ -165,8 +171,7 @@ func (c *Class) RolledInto(b class.Board) (into []class.Board, err error) {
 	return into, nil
 }
 
-// Sources returns the periods whose sums a board of a rolling class is given when they have ended, the earliest first:
-// those of the window but for the last two, whose increments change the board as they come.
+// Sources returns the periods whose sums a rolling board is given when they end, the earliest first.
 func (c *Class) Sources(p class.Period) (ended []class.Period, err error) {
 	for range c.Rolling.Last - 1 {
 		if p, err = c.Calendar().Previous(p); err != nil {

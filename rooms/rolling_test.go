@@ -37,6 +37,25 @@ func TestRollingClass(t *testing.T) {
 	}
 }
 
+// The default keep of the boards that are summed up suffices for the longest window; one that is written is not changed.
+func TestKeepOfALongWindow(t *testing.T) {
+	const hours = "classes:\n  - {name: h72, board: \"h72:{period}\", rolling: {of: h, last: 72}}\n  - {name: h9, board: \"h9:{period}\", rolling: {of: h, last: 9}}\n  - {name: h, board: \"h:{period}\", period: 1h, tz: UTC, ops: [incr]"
+	f, err := Parse([]byte(hours + "}\n"))
+	if err != nil || f.Class("h").Keep != 73*time.Hour || f.Class("h72").Keep != 72*time.Hour {
+		t.Fatal(err)
+	}
+	for more, want := range map[string]string{", keep: 72h": "want at least 73h0m0s there, 73 periods", ", keep: 80h": ""} {
+		if _, err := Parse([]byte(hours + more + "}\n")); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", more, err)
+		}
+	}
+	for last, good := range map[string]bool{"100": true, "101": false, "2": true, "1": false} {
+		if _, err := Parse([]byte(strings.Replace(hours, "last: 72", "last: "+last, 1) + "}\n")); (err == nil) != good {
+			t.Errorf("last %s: %v", last, err)
+		}
+	}
+}
+
 // A day's increments change two boards. Those that a board is given are the earlier days of its window, over days of 23 and
 // 25 hours, too.
 func TestWindowOfARollingBoard(t *testing.T) {

@@ -12,27 +12,21 @@ import (
 	"rankcache/class"
 )
 
-// startsUnset is no time that a file can have.
-const startsUnset = -1
+const startsUnset = -1 // no time that a file can have
 
-// maxSeasons is the most seasons of a class.
-const maxSeasons = 500
+const maxSeasons = 500 // the most seasons of a class
 
-// fixedBefore is how long before its start a season can't change any more: its board is in memory from
-// lead before it, and can have commands.
+// fixedBefore is how long before its start a season is fixed: its board is in memory, and can have commands.
 const fixedBefore = time.Hour
 
-// readStarts reads a time of the day, such as 05:00.
 func (t *classText) readStarts(n *yaml.Node) error {
 	s, err := stringScalar(n)
 	if err != nil {
 		return err
 	}
-	clock, err := time.Parse("15:04", s)
-	if err != nil || len(s) != len("15:04") {
-		return at(n, fmt.Errorf("starts %.40q: want a time of the day from 00:00 to 23:59", s))
+	if t.starts, err = class.ParseStarts(s); err != nil {
+		return at(n, err)
 	}
-	t.starts = time.Duration(clock.Hour())*time.Hour + time.Duration(clock.Minute())*time.Minute
 	return nil
 }
 
@@ -62,7 +56,6 @@ func intoTime(to *time.Time) func(*yaml.Node) error {
 	}
 }
 
-// calendar returns the calendar of the class's periods.
 func (t *classText) calendar(newCalendar NewCalendar) (c class.Calendar, err error) {
 	switch {
 	case t.seasons != nil && t.period != "":
@@ -80,8 +73,7 @@ func (t *classText) calendar(newCalendar NewCalendar) (c class.Calendar, err err
 	return c, err
 }
 
-// checkSeasons returns an error if a season of the class as it was before has changed, though it has
-// begun or is about to, and its board is not gone.
+// checkSeasons returns an error if a season has changed that is about to begin or has, and whose board is not gone.
 func (c *Class) checkSeasons(before *Class, now time.Time) error {
 	for _, s := range before.Calendar().Seasons() {
 		same := func(other class.Period) bool { return other.Is(s) }

@@ -192,3 +192,29 @@ func TestStarts(t *testing.T) {
 		}
 	}
 }
+
+// TestWeeksOnOtherDays checks what reads and feeds make of weeks that begin on another day.
+func TestWeeksOnOtherDays(t *testing.T) {
+	f := parseLadder(t, `classes:
+- {name: day, board: "d:{period}", period: day, starts: "20:00", tz: Asia/Shanghai, ops: [incr], feeds: [week]}
+- {name: week, board: "w:{period}", period: week, starts: sunday 20:00, tz: Asia/Shanghai}
+- {name: guild, board: "g:{period}", period: week, starts: tuesday 08:00, tz: Asia/Shanghai}
+`)
+	sunday := instant(t, "2026-11-22T20:00:00+08:00") // of ISO week 47
+	for at, want := range map[time.Time][4]string{    // boards of week and guild, the weeks of now and previous
+		sunday.Add(-1):             {"w:2026W46", "g:2026W47", "2026W46", "2026W45"},
+		sunday:                     {"w:2026W47", "g:2026W47", "2026W47", "2026W46"},
+		sunday.Add(36 * time.Hour): {"w:2026W47", "g:2026W48", "2026W47", "2026W46"},
+	} {
+		week, err := f.Classes[1].At(nil, at)
+		guild, wrong := f.Classes[2].At(nil, at)
+		now, none := f.Classes[1].PeriodAt(Now, at)
+		previous, ended := f.Classes[1].PeriodAt(Previous, at)
+		if got := [4]string{string(week.ID), string(guild.ID), now.Tag, previous.Tag}; got != want || errors.Join(err, wrong, none, ended) != nil {
+			t.Errorf("at %v: %q, want %q: %v %v %v %v", at, got, want, err, wrong, none, ended)
+		}
+		if named, err := f.Classes[1].PeriodAt(previous.Tag, at); err != nil || !named.Is(previous.Period) || named.State < PeriodEnded {
+			t.Errorf("%s is %+v, %v", previous.Tag, named, err)
+		}
+	}
+}

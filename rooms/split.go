@@ -37,7 +37,6 @@ func (c *Class) split(shards int) (err error) {
 	return err
 }
 
-// checkSplit checks what refers to the class, if it is split.
 func (all Classes) checkSplit(c *Class) error {
 	if !c.Split() {
 		return nil
@@ -116,13 +115,5 @@ func (t *Tiers) Parts(b rankcache.BoardID) []rankcache.BoardID {
 	if n == 0 {
 		return []rankcache.BoardID{b}
 	}
-	return shardsOf(b, n)
-}
-
-func shardsOf(whole rankcache.BoardID, n int) []rankcache.BoardID {
-	parts := make([]rankcache.BoardID, n)
-	for shard := range parts {
-		parts[shard] = class.ShardID(whole, shard)
-	}
-	return parts
+	return class.ShardIDs(b, n)
 }

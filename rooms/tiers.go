@@ -9,13 +9,13 @@ import (
 	"rankcache"
 )
 
-// Tiers holds the mode of every configured board and room: the operator's rooms
-// and rules, resolved to boards. It is immutable; a change publishes a new one.
+// Tiers holds the mode of every configured board and room, resolved to boards. It is immutable.
 type Tiers struct {
 	boards   map[rankcache.BoardID]setting
 	priority []rankcache.BoardID // keys of boards in the order of their first mention, those that linger last
 	rooms    map[string]Mode
-	patterns []Rule                       // rules with wildcards, which only block
+	patterns []Rule                       // rules with wildcards
+	finds    bool                         // one of them has boards kept
 	bypassed map[rankcache.BoardID]Bypass // allBoards: all of them
 	formed   byStart                      // classes with scores that are not shown as they are
 	trims    byStart                      // classes that keep their best members alone
@@ -27,8 +27,7 @@ type Tiers struct {
 	approx   byStart                      // classes whose members' ranks are approximate by default
 }
 
-// byStart are classes by the start of their boards' ids, as [class.Class.Start] has it.
-type byStart map[string][]*Class
+type byStart map[string][]*Class // classes by the start of their boards' ids, as [class.Class.Start] has it
 
 func (s byStart) add(c *Class) { s[c.Start()] = append(s[c.Start()], c) }
 
@@ -58,9 +57,9 @@ type setting struct {
 	shards  int  // it is kept as so many others; 0: as itself
 }
 
-// Resolve returns the tiers of the file. running holds the boards of those rooms
-// whose entry names none; it may be nil.
-func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
+// Resolve returns the tiers of the file. running holds the boards of those rooms whose entry names none; it may be nil.
+// Boards that were found are named with the mode of the patterns that they match.
+func (f *File) Resolve(running map[string][]rankcache.BoardID, found ...rankcache.BoardID) *Tiers {
 	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart), data: make(byStart),
 		durable: make(byStart), kept: make(byStart), rolling: make(byStart), split: make(byStart), approx: make(byStart)}
 	for _, c := range f.Classes {
@@ -101,9 +100,14 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	}
 	for _, rule := range f.Rules {
 		if b := rankcache.BoardID(rule.Match); b.Check() != nil {
-			t.patterns = append(t.patterns, rule)
+			t.patterns, t.finds = append(t.patterns, rule), t.finds || rule.Mode != ModeBlocked
 		} else if !rule.Lingers {
 			t.raise(b, rule.Mode)
+		}
+	}
+	for _, b := range found {
+		if m := t.matching(b); m != ModeNone {
+			t.raise(b, m)
 		}
 	}
 	t.linger(f.Rules)
@@ -116,12 +120,13 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 
 // linger sets the mode of boards that linger, unless they have it otherwise.
 func (t *Tiers) linger(rules []Rule) {
+	var last []rankcache.BoardID
 	for _, rule := range rules {
 		if b := rankcache.BoardID(rule.Match); rule.Lingers && t.boards[b].mode < rule.Mode {
-			t.priority = append(slices.DeleteFunc(t.priority, func(other rankcache.BoardID) bool { return other == b }), b)
-			t.boards[b] = setting{mode: rule.Mode, lingers: true}
+			last, t.boards[b] = append(last, b), setting{mode: rule.Mode, lingers: true}
 		}
 	}
+	t.priority = append(slices.DeleteFunc(t.priority, func(b rankcache.BoardID) bool { return t.boards[b].lingers }), last...)
 }
 
 // raise sets the mode of a board, or of its shards, unless a greater one applies.
@@ -134,8 +139,7 @@ func (t *Tiers) raise(board rankcache.BoardID, m Mode) {
 	}
 }
 
-// Mode returns the greater of the modes of the board and of the room that the
-// caller names ("" for none). A nil Tiers returns ModeNone.
+// Mode returns the greater of the modes of the board and of the caller's room, "": none. Nil Tiers: ModeNone.
 func (t *Tiers) Mode(board rankcache.BoardID, room string) Mode {
 	m, _, _, _ := t.Of(board, room)
 	return m
@@ -157,8 +161,7 @@ func (t *Tiers) Of(board rankcache.BoardID, room string) (mode Mode, form rankca
 	return s.mode, s.form, s.rolls, s.shards
 }
 
-// Trims reports whether the board is of a class that keeps its best members alone in the
-// sorted set, and the scores of all beside it.
+// Trims reports whether the board's class keeps its best members alone in the sorted set.
 func (t *Tiers) Trims(board rankcache.BoardID) bool { return t.Trim(board) > 0 }
 
 // Trim returns how many members such a board keeps there, 0 for other boards.
@@ -175,17 +178,14 @@ func (t *Tiers) Trim(board rankcache.BoardID) int {
 func (t *Tiers) HasData(board rankcache.BoardID) bool { return t != nil && t.data.of(board) != nil }
 
 // Durable reports whether the board is of a durable class: each of its runs is of one history of Redis.
-func (t *Tiers) Durable(board rankcache.BoardID) bool {
-	return t != nil && t.durable.of(board) != nil
-}
+func (t *Tiers) Durable(board rankcache.BoardID) bool { return t != nil && t.durable.of(board) != nil }
 
 // Approximate reports whether the board is of a class in which ranks of members are so by default.
 func (t *Tiers) Approximate(board rankcache.BoardID) bool {
 	return t != nil && t.approx.of(board) != nil
 }
 
-// Ended reports whether the board is of a period that has ended by the clock and of a class with a ledger, which then has its
-// result. gone is [Class.Gone] if Redis does not have to have the board any more.
+// Ended reports whether the board's period has ended and its class has a ledger. gone is [Class.Gone] past its keep.
 func (t *Tiers) Ended(board rankcache.BoardID, now time.Time) (gone error, ended bool) {
 	if t == nil {
 		return nil, false
@@ -212,7 +212,7 @@ func (t *Tiers) formOf(b rankcache.BoardID) rankcache.ScoreForm {
 	return rankcache.ScoreNumber
 }
 
-// Boards returns the boards of one mode, sorted, shards in place of whole boards that are split. The slice is the caller's.
+// Boards returns the boards of one mode, sorted, shards for split ones. The slice is the caller's.
 func (t *Tiers) Boards(mode Mode) []rankcache.BoardID {
 	var boards []rankcache.BoardID
 	if t != nil {
@@ -226,8 +226,7 @@ func (t *Tiers) Boards(mode Mode) []rankcache.BoardID {
 	return boards
 }
 
-// ByPriority returns the boards of one mode, the most important first: those that
-// the file names first, and apart those that only linger. The slices are the caller's.
+// ByPriority returns the boards of one mode, as the file names them, and those that linger. The caller's slices.
 func (t *Tiers) ByPriority(mode Mode) (boards, lingering []rankcache.BoardID) {
 	if t == nil {
 		return nil, nil
@@ -244,14 +243,29 @@ func (t *Tiers) ByPriority(mode Mode) (boards, lingering []rankcache.BoardID) {
 	return boards, lingering
 }
 
-// matching returns the mode of the first pattern that matches the board, or that of which it is a shard.
-func (t *Tiers) matching(b rankcache.BoardID) Mode {
+// Finds reports whether boards are kept that only a pattern names, once they are read.
+func (t *Tiers) Finds() bool { return t.finds }
+
+// Found returns the mode of a board that no entry names, as patterns give it.
+func (t *Tiers) Found(board rankcache.BoardID) (mode Mode, ok bool) {
+	if _, named := t.boards[board]; named {
+		return ModeNone, false
+	}
+	mode = t.matching(board)
+	return mode, mode != ModeNone
+}
+
+// matching returns the greatest mode of the patterns that match the board, or that of which it is a shard.
+func (t *Tiers) matching(b rankcache.BoardID) (most Mode) {
+	if len(t.patterns) == 0 {
+		return ModeNone
+	}
 	whole := t.Whole(b)
 	for _, rule := range t.patterns {
 		is, _ := path.Match(rule.Match, string(b))
 		if of, _ := path.Match(rule.Match, string(whole)); is || of {
-			return rule.Mode
+			most = max(most, rule.Mode)
 		}
 	}
-	return ModeNone
+	return most
 }

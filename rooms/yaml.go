@@ -10,9 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The rooms file is parsed from YAML nodes, not through struct tags: a node has
-// its line and its notation, so an unquoted 1_2_3 is an error with a line and not
-// the number 123.
+// The file is parsed from YAML nodes, which have line and notation: an unquoted 1_2_3 is an error, not 123.
 
 // fields calls the function of each key of a mapping with its value.
 func fields(n *yaml.Node, known map[string]func(*yaml.Node) error) error {
@@ -76,7 +74,6 @@ func mode(to *Mode) func(*yaml.Node) error {
 	}
 }
 
-// duration reads a duration from least to most, such as 5s.
 func duration(to *time.Duration, least, most time.Duration) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
 		s, err := stringScalar(n)
@@ -109,7 +106,6 @@ func boolean(to *bool) func(*yaml.Node) error {
 	}
 }
 
-// oneOf reads one of the known words.
 func oneOf[T ~string](to *T, known ...T) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
 		s, err := stringScalar(n)
@@ -123,7 +119,6 @@ func oneOf[T ~string](to *T, known ...T) func(*yaml.Node) error {
 	}
 }
 
-// at adds the line of n to an error.
 func at(n *yaml.Node, err error) error {
 	if err == nil {
 		return nil

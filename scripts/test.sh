@@ -25,21 +25,32 @@ check_run() {
   [ -z "$pattern" ] || scripts/runs.sh "$pattern" "${folders[@]}"
 }
 
-check_run "$@"
-scripts/setup.sh
-# Built and then run, because "go run" passes on neither signals nor the exit code.
-go build -o .cache/withservers ./internal/testkit/cmd/withservers
-[ $# = 0 ] || exec .cache/withservers go test -race -timeout "$timeout" "$@"
+# The race runtime sleeps for a second at the end of each process, to let other threads report: sixty test binaries, and each command they start.
+export GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 
-# What the race detector makes meaningless (it empties sync.Pools) or far too slow runs without it.
-unraced='TestModel|TestModelRegion|TestHitRatio|TestMemoryStaysWithinBudget'
+if [ -z "${RANKCACHE_TEST_SERVERS:-}" ]; then # set for the script itself, once the servers are there
+  check_run "$@"
+  scripts/setup.sh
+  # Built and then run, because "go run" passes on neither signals nor the exit code.
+  go build -o .cache/withservers ./internal/testkit/cmd/withservers
+  RANKCACHE_TEST_SERVERS=1 exec .cache/withservers scripts/test.sh "$@"
+fi
+[ $# = 0 ] || exec go test -race -vet=off -timeout "$timeout" "$@" # lint vets
+
+# What the race detector makes meaningless (it empties sync.Pools) or far too slow runs without it: models have neither goroutines nor locks.
+unraced='TestModel|TestModelNeedsEachRule|TestModelRegion|TestHitRatio|TestMemoryStaysWithinBudget'
 [ -z "$full" ] || unraced+='|TestTiesEqualOracle|TestRebuildInFullSize|TestLostBoardInFullSize|TestEveryPlantedDifferenceIsFound'
 # In full size these take all of the machine, so that nothing runs beside them.
 alone='TestFaults|TestHiddenAndData|TestSecondRegion|TestDurable|TestRolling|TestRollingSwitch|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled'
 [ -n "$full" ] || alone=''
 # What has to do with measuring and with the servers of tests is tested in full size alone.
 readonly tools='/internal/(lab/(bench|load|measure|servers)|testkit)(/|$)'
+# What is raced in full size alone: pure packages, those that ask a database and wait, and those whose tests start the command.
+readonly plain='^rankcache(/class|/wire|/rooms|/compat|/controller|/deploy/.*|/examples/.*|/internal/(app|doctor|lab(/.*)?|operate|plan|run)|/ledger/.*|/operator|/sidecar/encode)?$'
 scripts/runs.sh "$unraced|$alone" ./...
+
+# Those that wait the longest begin first, so that nothing runs alone at the end.
+readonly first='./writer ./replay ./sidecar/httpapi ./internal/app ./internal/lab/faults'
 
 # having prints the packages that have one of the tests.
 having() { grep -rlE --include='*_test.go' "^func ($1)\(" . | xargs dirname | sort -u | xargs; }
@@ -52,24 +63,35 @@ status=0
 
 # run NAME PACKAGES ARGUMENT... runs tests with gotestsum; the arguments are go test's.
 run() {
-  .cache/withservers .cache/gotestsum --format pkgname --packages="$2" --rerun-fails=1 --rerun-fails-max-failures=6 \
+  .cache/gotestsum --format pkgname --packages="$2" --rerun-fails=1 --rerun-fails-max-failures=20 \
     --rerun-fails-abort-on-data-race --rerun-fails-report=".cache/again-$1.txt" --jsonfile=".cache/tests-$1.json" \
-    -- -timeout "$timeout" -parallel 4 "${@:3}" || status=1
+    -- -vet=off -timeout "$timeout" -parallel 4 "${@:3}" || status=1
 }
 
+start=$SECONDS
 if [ -z "$full" ]; then
-  run race "$(go list ./... | grep -vE "$tools" | xargs)" -race -skip "^($unraced)\$"
+  packages=$(go list $first ./... | grep -vE "$tools")
+  go build -race ./...
+  go build -o .cache/rankcache ./cmd/rankcache
+  readonly built=$((SECONDS - start))
+  run race "$(grep -vE "$plain" <<<"$packages" | xargs)" -race -p 3 -skip "^($unraced)\$"
+  RANKCACHE_TEST_BINARY=$PWD/.cache/rankcache run plain "$(grep -E "$plain" <<<"$packages" | xargs)" -p 3 -skip "^($unraced)\$"
 else
-  run race ./... -race -skip "^($unraced|$alone)\$"
-  run alone "$(having "$alone")" -race -p 1 -run "^($alone)\$"
+  go build -race ./...
+  readonly built=$((SECONDS - start))
+  run race "$first ./..." -race -p 3 -skip "^($unraced|$alone)\$" # tests wait for servers more than they compute
+  run alone "$(having "$alone" | sed 's| *./internal/lab/faults||')" -race -p 1 -run "^($alone)\$"
+  run faults ./internal/lab/faults -run "^($alone)\$" # starts the command as it is built: only its own load would be raced, and takes half the machine
   # Connections are read and written in another way without the race detector.
-  run sidecar ./sidecar/...
+  run sidecar ./sidecar/... -p 3
   # A module of its own: only it needs Prometheus and kustomize. Its tests read files outside of it, which the cache of
   # results does not look at.
   (cd deploy/check && go test -count=1 ./...) || status=1
 fi
 run unraced "$(having "$unraced")" -run "^($unraced)\$"
 
+printf '\nBuilding the packages took %d s, the rest %d s. The slowest packages:\n' "$built" $((SECONDS - start - built))
+cat .cache/tests-*.json | sed -nE '/"Test":/d; s/.*"Action":"(pass|fail)","Package":"([^"]*)","Elapsed":([0-9.]+).*/\3 \2/p' | sort -rn | head -n 10
 printf '\nThe slowest tests:\n'
 cat .cache/tests-*.json | .cache/gotestsum tool slowest --num 20
 

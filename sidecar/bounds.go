@@ -12,25 +12,22 @@ import (
 
 	"rankcache"
 	"rankcache/internal/metric"
+	"rankcache/rooms"
 )
 
-// MaxWait is the longest that a read waits for the local copy, whatever its
-// [rankcache.Query].Wait is.
+// MaxWait is the longest that a read waits for the local copy, whatever its [rankcache.Query].Wait is.
 const MaxWait = 5 * time.Second
 
 const (
-	// maxWaiters is how many reads wait for local copies at once; a further one
-	// goes to Redis without waiting.
+	// maxWaiters is how many reads wait for local copies at once; a further one goes to Redis without waiting.
 	maxWaiters = 1024
 	// pollEvery is the pause between two polls of a copy, as long as few reads wait.
 	pollEvery = 2 * time.Millisecond
-	// pollShare is the time that each waiting read adds to that pause, so that all of them
-	// together poll 20,000 times a second at most.
+	// pollShare is what each waiting read adds to that pause: all together poll 20,000 times a second at most.
 	pollShare = 50 * time.Microsecond
 )
 
-// ErrNotReached reports that Redis itself has not counted up to [rankcache.Query].MinSeq: it
-// lost writes, keeps no seq of the board, or was never at that number.
+// ErrNotReached reports that Redis has not counted up to [rankcache.Query].MinSeq: it lost writes or never had it.
 var ErrNotReached = errors.New("board has not reached the seq")
 
 // NotReachedError is [ErrNotReached] with the numbers.
@@ -49,65 +46,89 @@ func (e *NotReachedError) Error() string {
 // Is reports whether target is [ErrNotReached].
 func (e *NotReachedError) Is(target error) bool { return target == ErrNotReached }
 
-// readBounded is readHere for a query with bounds: a copy that does not meet them, and does not
-// so within Wait, counts as missing. The error is [ErrWriteLost] if a local copy has been
-// through another state than MinState.
-func (r *Reader) readBounded(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) bool {
-	q, a := &qs[0], &as[0]
-	board := r.readCopy(ctx, qs, as, !q.Uncounted)
-	if a.Err != nil && !errors.Is(a.Err, rankcache.ErrRankMode) {
-		return settled(q, a)
-	}
-	by, v := answeredCopy, r.judge(q, a, board)
-	if v == behind && q.Wait > 0 && r.waits.enter() {
-		by, v = answeredWaited, r.await(ctx, qs, as)
-		r.waits.leave()
-	}
-	switch v {
-	case enough, lost:
-		r.waits.answered(by)
-		return settled(q, a)
-	}
-	r.waits.answered(answeredRedis)
-	a.Fail(rankcache.ErrNotKept)
-	return settled(q, a)
+// bounds judges the copies that have answered queries with bounds: one that does not meet them, and does not so within
+// Wait, counts as missing. The error is [ErrWriteLost] if a local copy has been through another state than MinState.
+type bounds struct {
+	next   source
+	copies *copies // read again while one is behind
+	tiers  func() *rooms.Tiers
+	lags   bool // see Config.OriginLags
+	waits  *waits
 }
 
-// await reads the copy again and again while it is behind q. The verdict is unknown when Wait is
-// over or there is no copy any more.
-func (r *Reader) await(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) verdict {
+func newBounds(cfg Config, reg prometheus.Registerer, next source) (b *bounds, err error) {
+	b = &bounds{next: next, tiers: cfg.Tiers, lags: cfg.OriginLags}
+	b.waits, err = newWaits(reg)
+	return b, err
+}
+
+// toJudge reports whether a copy has answered, so that bounds can be compared with it.
+func toJudge(a *rankcache.Answer) bool {
+	return a.Err == nil || errors.Is(a.Err, rankcache.ErrRankMode)
+}
+
+func (b *bounds) read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	pass(ctx, qs, as, at, func(i int) bool {
+		if !qs[i].Bounded() || !toJudge(&as[i]) {
+			return false
+		}
+		b.settle(ctx, qs[i:i+1], as[i:i+1])
+		return settled(&qs[i], &as[i])
+	}, b.next)
+}
+
+// settle leaves the answer of a copy that meets the bounds of a query, or an error.
+func (b *bounds) settle(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	q, a := &qs[0], &as[0]
+	by, v := answeredCopy, b.judge(q, a)
+	if v == behind && q.Wait > 0 && b.waits.enter() {
+		by, v = answeredWaited, b.await(ctx, qs, as)
+		b.waits.leave()
+	}
+	if v != enough && v != lost {
+		by = answeredRedis
+		a.Fail(rankcache.ErrNotKept)
+	}
+	b.waits.answered(by)
+}
+
+// await reads the copy again while it is behind q; the verdict is unknown once Wait is over or there is none.
+func (b *bounds) await(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) verdict {
 	for end := time.Now().Add(min(qs[0].Wait, MaxWait)); ; {
 		left := time.Until(end)
-		if left <= 0 || !r.waits.pause(ctx, left) {
+		if left <= 0 || !b.waits.pause(ctx, left) {
 			return unknown
 		}
-		board := r.readCopy(ctx, qs, as, false)
+		b.copies.copy(ctx, qs, as, false)
 		if as[0].Err != nil {
 			return unknown
 		}
-		if v := r.judge(&qs[0], &as[0], board); v != behind {
+		if v := b.judge(&qs[0], &as[0]); v != behind {
 			return v
 		}
 	}
 }
 
-// judge returns whether the answer of a copy meets the bounds of q, and makes it an error if its
-// board has been through another state. board is nil for a hot page: Redis may be further than
-// that. A copy that is too old by its age decides nothing.
-func (r *Reader) judge(q *rankcache.Query, a *rankcache.Answer, board Board) verdict {
+// judge returns whether the answer of a copy meets the bounds of q, and makes it an error if its board has been through
+// another state. Redis may be further than a hot page. A copy that is too old by its age decides nothing.
+func (b *bounds) judge(q *rankcache.Query, a *rankcache.Answer) verdict {
 	if a.Seq < q.MinSeq || q.MaxAge != 0 && time.Since(a.CurrentAt) > q.MaxAge {
 		return behind
 	}
-	if board == nil {
+	if a.Source != rankcache.SourceLocal {
 		return min(compare(&q.MinState, a.State), unknown)
+	}
+	board, open := b.copies.boards.Get(q.Board)
+	if !open { // since it has answered
+		return unknown
 	}
 	v, have := compareLocal(&q.MinState, board, a.State)
 	switch {
-	case v == lost && r.lags: // the copy may be of the history that is lost
+	case v == lost && b.lags: // the copy may be of the history that is lost
 		return unknown
 	case v == lost:
 		a.Fail(&WriteLostError{q.MinState, have, rankcache.SourceLocal})
-	case v == unknown && have.Run == q.MinState.Run && r.tiers().Durable(q.Board):
+	case v == unknown && have.Run == q.MinState.Run && b.tiers().Durable(q.Board):
 		return enough // its sum is forgotten, but no other change of the run had that seq
 	}
 	return v
@@ -152,8 +173,7 @@ func (w *waits) enter() bool {
 
 func (w *waits) leave() { w.n.Add(-1) }
 
-// pause waits until the next poll, at most left. It returns false when the read may not wait
-// any longer.
+// pause waits until the next poll, at most left. It returns false when the read may not wait any longer.
 func (w *waits) pause(ctx context.Context, left time.Duration) bool {
 	every := max(pollEvery, time.Duration(w.n.Load())*pollShare)
 	select {

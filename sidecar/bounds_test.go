@@ -85,8 +85,8 @@ func TestWaitForCopy(t *testing.T) {
 		if took := time.Since(began); took > 30*time.Millisecond+2*pollEvery {
 			t.Errorf("took %v, want little more than 30 ms", took)
 		}
-		if n := env.Origin.Calls.Load(); n != 0 || r.waits.n.Load() != 0 {
-			t.Errorf("%d calls to Redis, %d still waiting", n, r.waits.n.Load())
+		if n := env.Origin.Calls.Load(); n != 0 || r.bounds.waits.n.Load() != 0 {
+			t.Errorf("%d calls to Redis, %d still waiting", n, r.bounds.waits.n.Load())
 		}
 	})
 }
@@ -119,11 +119,11 @@ func TestWaitEnds(t *testing.T) {
 		if err := ask(t.Context(), time.Hour, MaxWait); err != nil {
 			t.Errorf("Redis there: %v", err)
 		}
-		r.waits.n.Store(maxWaiters)
-		if err := ask(t.Context(), time.Second, 0); err != nil || r.waits.n.Load() != maxWaiters {
-			t.Errorf("too many wait: %v, %d", err, r.waits.n.Load())
+		r.bounds.waits.n.Store(maxWaiters)
+		if err := ask(t.Context(), time.Second, 0); err != nil || r.bounds.waits.n.Load() != maxWaiters {
+			t.Errorf("too many wait: %v, %d", err, r.bounds.waits.n.Load())
 		}
-		r.waits.n.Store(0)
+		r.bounds.waits.n.Store(0)
 		time.AfterFunc(time.Second, r.EndWaits)
 		if err := ask(t.Context(), 2*time.Second, time.Second); err != nil {
 			t.Errorf("a reader still waits: %v", err)

@@ -10,35 +10,32 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"rankcache"
+	"rankcache/internal/metric"
 )
 
 const (
-	// awayAfter is how many calls in a row Redis must leave unanswered before the ledger is
-	// asked first.
-	awayAfter = 3
-	// retryEvery is how often Redis is tried first nevertheless.
-	retryEvery = time.Second
+	awayAfter  = 3           // how many calls in a row Redis must leave unanswered before the ledger is asked first
+	retryEvery = time.Second // how often Redis is tried first nevertheless
 )
 
 // origins are Redis and, where there is one, the ledger, which answers while Redis is away.
 type origins struct {
 	redis, ledger asked
 	metrics       *originMetrics
-	finals        *finals
 	log           *slog.Logger
 	failed        atomic.Int64 // calls in a row that Redis left unanswered
 	triedAt       atomic.Int64 // when Redis was last tried first, Unix nanoseconds
 }
 
-// asked is one of the two.
 type asked struct {
 	rankcache.Reader
 	source rankcache.Source
 }
 
-// order returns which of the two is asked first. A Redis that has left several calls
-// unanswered is second, but for one call a second, so that readers don't wait for it.
+// order returns who is asked first. A Redis that left several calls unanswered is second, but once a second.
 func (o *origins) order() (first, second asked) {
 	now, tried := time.Now().UnixNano(), o.triedAt.Load()
 	if o.ledger.Reader == nil || o.failed.Load() < awayAfter || now-tried > retryEvery.Nanoseconds() && o.triedAt.CompareAndSwap(tried, now) {
@@ -47,7 +44,6 @@ func (o *origins) order() (first, second asked) {
 	return o.ledger, o.redis
 }
 
-// done notes how a call has ended.
 func (o *origins) done(source rankcache.Source, op string, err error, took time.Duration) {
 	if source == rankcache.SourceLedger {
 		o.metrics.ledger.WithLabelValues(op, result(err)).Inc()
@@ -61,9 +57,8 @@ func (o *origins) done(source rankcache.Source, op string, err error, took time.
 	}
 }
 
-// askEither asks the first of the origins, and the second for what the first has not answered. Where
-// both are unavailable, the error is Redis's.
-func (o *origins) askEither(ctx context.Context, op string, qs []rankcache.Query) []rankcache.Answer {
+// ask asks one origin, and the other for what is unanswered. Where both are unavailable, the error is Redis's.
+func (o *origins) ask(ctx context.Context, op string, qs []rankcache.Query) []rankcache.Answer {
 	first, second := o.order()
 	if second.Reader == nil {
 		return o.askOne(ctx, op, first, qs)
@@ -89,8 +84,7 @@ func (o *origins) askEither(ctx context.Context, op string, qs []rankcache.Query
 	return as
 }
 
-// askOne asks one of the two. A panic is turned into the error of the answers: no caller's stack
-// could recover it, so it would end the process.
+// askOne asks one of the two. A panic becomes the answers' error: no caller's stack could recover it.
 func (o *origins) askOne(ctx context.Context, op string, of asked, qs []rankcache.Query) (as []rankcache.Answer) {
 	began := time.Now()
 	as = make([]rankcache.Answer, len(qs))
@@ -114,8 +108,7 @@ func (o *origins) askOne(ctx context.Context, op string, of asked, qs []rankcach
 	return as
 }
 
-// checkAnswer sets the source of an answer, and makes one an error that lacks members, or their
-// rows.
+// checkAnswer sets the source of an answer, and makes one an error that lacks members, or their rows.
 func checkAnswer(q *rankcache.Query, a *rankcache.Answer, source rankcache.Source) {
 	if a.Err == nil && len(a.Own) != len(q.Members) {
 		a.Fail(fmt.Errorf("origin answered %d members, want %d", len(a.Own), len(q.Members)))
@@ -133,12 +126,53 @@ func checkAnswer(q *rankcache.Query, a *rankcache.Answer, source rankcache.Sourc
 	}
 }
 
-// half returns a context that ends after half of the time that is left, which leaves the
-// second as much.
+// half returns a context that ends after half of the time that is left, which leaves the second as much.
 func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, time.Until(end)/2)
+}
+
+// originMetrics counts calls to Redis and the ledger, beside which ordinary counters are cheap.
+type originMetrics struct {
+	calls   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	shared  prometheus.Counter
+	ledger  *prometheus.CounterVec
+}
+
+func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64) (*originMetrics, error) {
+	set := metric.New(reg, "")
+	m := &originMetrics{
+		calls:   set.Counters("origin_calls_total", "Reads sent to Redis, by operation and result (ok, unavailable, overloaded, panic, error).", "op", "result"),
+		seconds: set.Histograms("origin_call_duration_seconds", "Time that Redis took to answer a read.", prometheus.ExponentialBuckets(0.0001, 2.5, 11), "op"),
+		shared:  set.Counter("origin_shared_total", "Reads that shared one call to Redis with others."),
+		ledger:  set.Counters("ledger_calls_total", "Reads sent to the ledger because Redis did not answer or does not have an ended board, by operation and result (as of rankcache_origin_calls_total).", "op", "result"),
+	}
+	set.GaugeFunc("origin_in_flight", "Reads in progress at Redis, or waiting for one of its calls.", func() float64 { return float64(waiting.Load()) })
+	set.GaugeFunc("origin_readers_waiting", "Callers that wait for an answer of Redis; several may share one call.", func() float64 { return float64(readers.Load()) })
+	return m, set.Err()
+}
+
+func (m *originMetrics) done(op string, err error, took time.Duration) {
+	m.calls.WithLabelValues(op, result(err)).Inc()
+	if took > 0 {
+		m.seconds.WithLabelValues(op).Observe(took.Seconds())
+	}
+}
+
+func result(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, rankcache.ErrUnavailable):
+		return "unavailable"
+	case errors.Is(err, ErrOverloaded):
+		return "overloaded"
+	case errors.Is(err, ErrFault):
+		return "panic"
+	}
+	return "error"
 }

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// finalTime is how long answers of a final are kept before the ledger is asked again, unknownTime that it does
-	// not know a board.
+	// finalTime is how long answers of a final are kept, unknownTime that the ledger does not know a board.
 	finalTime, unknownTime = time.Minute, time.Second
-	// maxFinalRows bounds the rows of all answers that are kept: some 20 MB.
-	maxFinalRows = 200_000
+	maxFinalRows           = 200_000 // bounds the rows of all answers that are kept: some 20 MB
 )
 
 // finals has the answers to queries of ended boards, of classes with a ledger, that Redis does not have: those of their
 // finals. It is safe for concurrent use.
 type finals struct {
+	next  *origins
 	tiers func() *rooms.Tiers
 
 	n      atomic.Int64 // of boards, so that without one a look costs nothing
@@ -38,57 +37,55 @@ type keptFinal struct {
 	rows    int
 }
 
-func newFinals(tiers func() *rooms.Tiers) *finals {
-	return &finals{tiers: tiers, boards: make(map[rankcache.BoardID]*keptFinal)}
+func newFinals(next *origins, tiers func() *rooms.Tiers) *finals {
+	return &finals{next: next, tiers: tiers, boards: make(map[rankcache.BoardID]*keptFinal)}
 }
 
-// lacks reports whether an answer tells of no member of a board that has ended: where the board is gone its result is in the
-// ledger. gone is the error if the ledger does not know it either.
-func (f *finals) lacks(q *rankcache.Query, a *rankcache.Answer) (gone error, lacks bool) {
+// lacksFinal reports whether an ended board's answer tells of no member. gone is the error if the ledger has none.
+func lacksFinal(tiers *rooms.Tiers, q *rankcache.Query, a *rankcache.Answer) (gone error, lacks bool) {
 	if a.Err != nil || a.Members > 0 || a.Source >= rankcache.SourceLedger {
 		return nil, false
 	}
-	gone, lacks = f.tiers().Ended(q.Board, time.Now())
+	gone, lacks = tiers.Ended(q.Board, time.Now())
 	if gone != nil {
 		gone = goneError{gone}
 	}
 	return gone, lacks
 }
 
-// goneError is [ErrGone] with what is gone.
-type goneError struct{ error }
+type goneError struct{ error } // [ErrGone] with what is gone
 
 // Is reports whether target is [ErrGone].
 func (goneError) Is(target error) bool { return target == ErrGone }
 
 // ask asks Redis, or the ledger in its place, and the ledger again for ended boards that Redis does not have.
-func (o *origins) ask(ctx context.Context, op string, qs []rankcache.Query) []rankcache.Answer {
+func (f *finals) ask(ctx context.Context, op string, qs []rankcache.Query) []rankcache.Answer {
 	as, rest, at := make([]rankcache.Answer, len(qs)), make([]rankcache.Query, 0, len(qs)), make([]int, 0, len(qs))
 	for i := range qs {
-		if !o.finals.look(&qs[i], &as[i]) {
+		if !f.look(&qs[i], &as[i]) {
 			rest, at = append(rest, qs[i]), append(at, i)
 		}
 	}
 	if len(rest) == 0 {
 		return as
 	}
-	for n, a := range o.askEither(ctx, op, rest) {
+	for n, a := range f.next.ask(ctx, op, rest) {
 		as[at[n]] = a
 	}
-	o.addFinals(ctx, op, qs, as)
+	f.addFinals(ctx, op, qs, as)
 	return as
 }
 
-// addFinals has the ledger answer in place of Redis for ended boards that Redis does not have. A board that the ledger does not
-// know either had no member.
-func (o *origins) addFinals(ctx context.Context, op string, qs []rankcache.Query, as []rankcache.Answer) {
+// addFinals has the ledger answer for ended boards that Redis lacks. One that it does not know had no member.
+func (f *finals) addFinals(ctx context.Context, op string, qs []rankcache.Query, as []rankcache.Answer) {
 	var asks []rankcache.Query
 	var at []int
+	tiers := f.tiers()
 	for i := range as {
-		gone, lacks := o.finals.lacks(&qs[i], &as[i])
+		gone, lacks := lacksFinal(tiers, &qs[i], &as[i])
 		switch {
 		case !lacks:
-		case o.ledger.Reader != nil && !o.finals.unknown(qs[i].Board):
+		case f.next.ledger.Reader != nil && !f.unknown(qs[i].Board):
 			asks, at = append(asks, qs[i]), append(at, i)
 		case gone != nil:
 			as[i].Fail(gone)
@@ -97,15 +94,15 @@ func (o *origins) addFinals(ctx context.Context, op string, qs []rankcache.Query
 	if len(asks) == 0 {
 		return
 	}
-	for n, found := range o.askOne(ctx, op, o.ledger, asks) {
+	for n, found := range f.next.askOne(ctx, op, f.next.ledger, asks) {
 		i := at[n]
-		gone, _ := o.finals.lacks(&qs[i], &as[i])
+		gone, _ := lacksFinal(tiers, &qs[i], &as[i])
 		switch {
 		case !errors.Is(found.Err, rankcache.ErrNoBoard):
 			as[i] = found
-			o.finals.keep(op, &qs[i], &as[i])
+			f.keep(op, &qs[i], &as[i])
 		default:
-			o.finals.keepUnknown(qs[i].Board)
+			f.keepUnknown(qs[i].Board)
 			if gone != nil {
 				as[i].Fail(gone)
 			}
@@ -206,7 +203,6 @@ func (f *finals) count(kept *keptFinal, rows int) {
 	}
 }
 
-// drop forgets a board. The caller has the lock.
 func (f *finals) drop(board rankcache.BoardID) {
 	if kept := f.boards[board]; kept != nil {
 		delete(f.boards, board)

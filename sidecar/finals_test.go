@@ -120,7 +120,7 @@ func TestFinalsAreKept(t *testing.T) {
 		time.Sleep(unknownTime + time.Millisecond)
 		read(nobody, 1, 1)
 
-		finals := r.flights.origins.finals
+		finals := r.flights.origin
 		for i := range 1000 {
 			_ = top(t.Context(), r, rankcache.Query{Board: rankcache.BoardID(time.Now().AddDate(0, 0, -1-i).Format("paid:20060102")), Start: i}, rankcache.MaxTop)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"rankcache"
-	"rankcache/rooms"
 )
 
 // ErrFault reports that a call to Redis panicked; the log has the details.
@@ -42,7 +40,8 @@ type OriginLimits struct {
 // A caller that joins a flight may get an answer that Redis gave before the caller came, by
 // at most the time of one call. For bounded queries see [flights.fresh].
 type flights struct {
-	origins *origins
+	origin  *finals
+	hot     Hot
 	limits  OriginLimits
 	lags    bool // see Config.OriginLags
 	group   singleflight.Group
@@ -52,23 +51,35 @@ type flights struct {
 	metrics *originMetrics
 }
 
-func newFlights(redis, ledger rankcache.Reader, tiers func() *rooms.Tiers, limits OriginLimits, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
+func newFlights(cfg Config, reg prometheus.Registerer) (*flights, error) {
+	limits := cfg.Limits
 	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
 	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
 	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)
 	if limits.Timeout < 0 || limits.Calls < 0 || limits.Queue < 0 {
 		return nil, fmt.Errorf("origin limits %+v: want positive numbers", limits)
 	}
-	f := &flights{limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls))}
+	f := &flights{hot: cfg.Hot, lags: cfg.OriginLags, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls))}
 	var err error
 	f.metrics, err = newOriginMetrics(reg, &f.waiting, &f.readers)
-	f.origins = &origins{log: log, redis: asked{redis, rankcache.SourceRedis}, ledger: asked{ledger, rankcache.SourceLedger}, metrics: f.metrics, finals: newFinals(tiers)}
+	f.origin = newFinals(&origins{log: cfg.Log, redis: asked{cfg.Origin, rankcache.SourceRedis}, ledger: asked{cfg.Ledger, rankcache.SourceLedger}, metrics: f.metrics}, cfg.Tiers)
 	return f, err
 }
 
-// read sets what a lacks of the answer to q: all of it if a has an error, else members. A plain
-// page and members beside it are two flights, so that callers who are members share the page.
-func (f *flights) read(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
+// read sets what the answers lack: all if one has an error, else members. The hot tier gets heads of pages.
+func (f *flights) read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	if len(qs) == 1 {
+		f.readOne(ctx, &qs[0], &as[0])
+	} else {
+		f.readAll(ctx, qs, as, at)
+	}
+	for i := 0; i < len(at) && f.hot != nil; i++ {
+		f.hot.Take(&qs[at[i]], &as[at[i]])
+	}
+}
+
+// readOne sets what a lacks of q's answer. A plain page and members are two flights: callers share the page.
+func (f *flights) readOne(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
 	ask := missing(q, a)
 	if ask.Limit > 0 && q.Plain() {
 		ask.Members, ask.Ladder = nil, nil
@@ -80,15 +91,14 @@ func (f *flights) read(ctx context.Context, q *rankcache.Query, a *rankcache.Ans
 	}
 }
 
-// readAll is read for the queries at some places, in one call of the origin but for those with
-// bounds.
+// readAll is readOne for several queries, in one call of the origin but for those with bounds.
 func (f *flights) readAll(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
 	var asks []rankcache.Query
 	var asked []int
 	for _, i := range at {
 		ask := missing(&qs[i], &as[i])
 		if err := checkIDs(&ask); err != nil || ask.Bounded() {
-			f.read(ctx, &qs[i], &as[i])
+			f.readOne(ctx, &qs[i], &as[i])
 			continue
 		}
 		asks, asked = append(asks, own(&ask)), append(asked, i)
@@ -106,7 +116,6 @@ func (f *flights) readAll(ctx context.Context, qs []rankcache.Query, as []rankca
 	}
 }
 
-// missing returns the query for what a lacks.
 func missing(q *rankcache.Query, a *rankcache.Answer) rankcache.Query {
 	ask := *q
 	if a.Err != nil {
@@ -247,10 +256,8 @@ func (f *flights) fresh(ctx context.Context, q *rankcache.Query) rankcache.Answe
 	}
 }
 
-// fly returns the origin's answers, asked for once for all callers that come with the same
-// queries meanwhile; began reports whether this caller began the flight. The flight goes on
-// when its first caller leaves: others wait for it, and its own time-out ends it. Its spans
-// belong to the trace of the first caller. The answers are shared.
+// fly returns the origin's answers, which are shared, asked once for all callers with the same queries; began: by this
+// one. It goes on when its first caller leaves, until its own time-out; its spans are of his trace.
 func (f *flights) fly(ctx context.Context, op string, qs []rankcache.Query) (as []rankcache.Answer, began bool, err error) {
 	mine := false // no result, which a caller that leaves would set beside the flight
 	landed := f.group.DoChan(keyOf(op, qs), func() (any, error) {
@@ -285,7 +292,7 @@ func (f *flights) fetch(ctx context.Context, op string, qs []rankcache.Query) ([
 		return nil, fmt.Errorf("%w: no free call within %v", ErrOverloaded, f.limits.Timeout)
 	}
 	defer f.slots.Release(1)
-	as := f.origins.ask(ctx, op, qs)
+	as := f.origin.ask(ctx, op, qs)
 	if op == "page" && as[0].Kept == nil { // what is kept for it is shared by those who share the flight
 		as[0].Kept = new(rankcache.Kept)
 	}

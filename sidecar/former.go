@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	// maxTrend is how many ranks of former boards are kept, some 10 MB.
-	maxTrend = 100_000
-	// trendTime is how long ranks are kept of a board that is not known to be closed.
-	trendTime = 2 * time.Second
+	maxTrend  = 100_000         // how many ranks of former boards are kept, some 10 MB
+	trendTime = 2 * time.Second // how long ranks are kept of a board that is not known to be closed
 )
 
 type trendKey struct {
@@ -24,7 +22,6 @@ type trendKey struct {
 	mode  rankcache.RankMode
 }
 
-// formerRanks are ranks on a board of a period before.
 type formerRanks struct {
 	of    map[string]int
 	until time.Time // when they are asked for again; zero: never, as the board is closed
@@ -41,10 +38,9 @@ type trends struct {
 	n      int // ranks that are kept
 }
 
-// FormerRanks returns the ranks of the members of q on its board, in one call to Redis at most; 0:
-// the member is not on it. It is for the board of a period before: until is when the ranks may have
-// changed, zero if they can't as Redis tells that the board is closed. Until then what Redis
-// answered is kept for the next call; a local copy may be behind still. The map is the caller's.
+// FormerRanks returns the ranks of q's members on the board of a period before, 0: not on it, by one call to Redis at
+// most. until is when they may have changed, zero: never, as the board is closed. Till then Redis's answer is kept. The
+// map is the caller's.
 func (r *Reader) FormerRanks(ctx context.Context, q *rankcache.Query, now time.Time) (ranks map[string]int, until time.Time, err error) {
 	if q.Mode == rankcache.Approx { // a trend between two of those would tell little
 		exact := *q
@@ -88,7 +84,6 @@ func (t *trends) ranks(ctx context.Context, r rankcache.Reader, q *rankcache.Que
 	return ranks, until, nil
 }
 
-// addRanks adds the ranks of an answer to q.
 func addRanks(ranks map[string]int, q *rankcache.Query, a *rankcache.Answer) error {
 	if a.Err != nil {
 		return a.Err
@@ -105,8 +100,7 @@ func addRanks(ranks map[string]int, q *rankcache.Query, a *rankcache.Answer) err
 	return nil
 }
 
-// look adds the ranks that are kept to ranks, and returns until when they are and the other
-// members.
+// look adds the ranks that are kept to ranks, and returns until when they are and the other members.
 func (t *trends) look(key trendKey, members []string, now time.Time, ranks map[string]int) (until time.Time, missing []string) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -124,8 +118,7 @@ func (t *trends) look(key trendKey, members []string, now time.Time, ranks map[s
 	return until, missing
 }
 
-// keep takes ranks: for ever if the board is closed, beside those that were kept so. Where
-// there are too many, those of some other boards go.
+// keep takes ranks, for ever if the board is closed. Where there are too many, some other boards' go.
 func (t *trends) keep(key trendKey, ranks map[string]int, until, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

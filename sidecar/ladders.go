@@ -18,10 +18,9 @@ import (
 )
 
 const (
-	// ladderEvery is how old a ladder gets before a newer one is asked for, and ladderLives until it is not used any more.
+	// ladderEvery is how old a ladder gets before a newer one is asked for, ladderLives until it is not used.
 	ladderEvery, ladderLives = 10 * time.Second, 30 * time.Second
-	// ladderRetry is how long after one was asked for it is asked for again.
-	ladderRetry = time.Second
+	ladderRetry              = time.Second // how long after one was asked for it is asked for again
 	// maxLadders is of how many boards ladders are kept, some 60 KB each; loads are asked for at the same time.
 	maxLadders, maxLadderLoads = 256, 4
 )
@@ -32,9 +31,9 @@ type Ladders interface {
 	Ladder(context.Context, rankcache.BoardID) (*rankcache.Ladder, error)
 }
 
-// ladders keeps those of the boards that callers want approximate ranks of. No read waits for one: what has none is
-// counted by Redis.
+// ladders keeps those of boards with approximate ranks. No read waits: what has none is counted by Redis.
 type ladders struct {
+	next    source
 	source  Ladders
 	timeout time.Duration
 	log     *slog.Logger
@@ -47,28 +46,31 @@ type ladders struct {
 	boards map[rankcache.BoardID]*keptLadder
 }
 
-// keptLadder is the ladder of a board, nil until there is one.
 type keptLadder struct {
 	ladder *rankcache.Ladder
 	asked  time.Time // when a newer one was asked for last
 }
 
-func newLadders(source Ladders, timeout time.Duration, log *slog.Logger, reg prometheus.Registerer) (*ladders, error) {
+func newLadders(cfg Config, reg prometheus.Registerer, next source) (*ladders, error) {
 	set := metric.New(reg, "")
-	l := &ladders{source: source, timeout: cmp.Or(timeout, DefaultOriginTimeout), log: log, errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second}, loads: semaphore.NewWeighted(maxLadderLoads), boards: make(map[rankcache.BoardID]*keptLadder)}
+	l := &ladders{next: next, source: cfg.Ladders, timeout: cmp.Or(cfg.Limits.Timeout, DefaultOriginTimeout), log: cfg.Log, errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second}, loads: semaphore.NewWeighted(maxLadderLoads), boards: make(map[rankcache.BoardID]*keptLadder)}
 	l.results = set.Counters("ladder_loads_total", "Ladders of boards, for approximate ranks, that were asked for, by result: ok, none (another process makes it), error.", "result")
 	l.ranks = set.Counters("approximate_reads_total", "Reads with rank_mode=approx that Redis has answered, by what the ranks are from: ladder, or exact while there is none.", "by")
 	return l, set.Err()
 }
 
-// readApproximate asks Redis for what a lacks of the answer to q, in which approximate ranks will do: those are from the ladder, if there
-// is one. What stands next to a member, and percentiles of rows and members of one moment, need exact ranks.
-func (r *Reader) readApproximate(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
-	if len(q.Members) > 0 && q.Around == 0 && !q.Gap && q.Range == nil && (q.Limit == 0 || a.Err == nil || !q.Percentile) {
-		q.Ladder = r.ladders.of(q)
+// read adds the ladder of a query for which approximate ranks will do. Neighbours and percentiles need exact ones.
+func (l *ladders) read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	q, a := &qs[0], &as[0]
+	if len(qs) > 1 || q.Mode != rankcache.Approx {
+		l.next.read(ctx, qs, as, at)
+		return
 	}
-	r.flights.read(ctx, q, a)
-	r.ladders.learn(q, a)
+	if len(q.Members) > 0 && q.Around == 0 && !q.Gap && q.Range == nil && (q.Limit == 0 || a.Err == nil || !q.Percentile) {
+		q.Ladder = l.of(q)
+	}
+	l.next.read(ctx, qs, as, at)
+	l.learn(q, a)
 }
 
 // of returns the ladder for q, nil if there is none of its MaxAge.
@@ -88,7 +90,7 @@ func (l *ladders) of(q *rankcache.Query) *rankcache.Ladder {
 
 // learn counts an answer to q, and asks for a newer ladder where it is time.
 func (l *ladders) learn(q *rankcache.Query, a *rankcache.Answer) {
-	if l == nil || a.Err != nil {
+	if a.Err != nil {
 		return
 	}
 	used, counted := false, false
@@ -144,7 +146,6 @@ func (l *ladders) makeRoom() {
 	delete(l.boards, any)
 }
 
-// load asks for the ladder of a board.
 func (l *ladders) load(board rankcache.BoardID, kept *keptLadder) {
 	defer l.loads.Release(1)
 	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)

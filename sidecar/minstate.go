@@ -8,12 +8,10 @@ import (
 	"rankcache"
 )
 
-// ErrWriteLost reports that the board has not been through [rankcache.Query].MinState: Redis lost
-// the write.
+// ErrWriteLost reports that the board has not been through [rankcache.Query].MinState: Redis lost the write.
 var ErrWriteLost = errors.New("write is lost")
 
-// ErrUnknownState reports that the run of [rankcache.Query].MinState has ended, and nobody knows
-// whether the board had been through that state by then.
+// ErrUnknownState reports that the run of [rankcache.Query].MinState has ended, so that nobody knows.
 var ErrUnknownState = errors.New("state is not known any more")
 
 // WriteLostError is [ErrWriteLost] with both sides.
@@ -57,8 +55,7 @@ func inWords(s rankcache.State) string {
 	return fmt.Sprintf("run %d at seq %d with the sum %012x", s.Run, s.Seq, s.Sum)
 }
 
-// verdict is whether a copy meets the bounds of a query.
-type verdict uint8
+type verdict uint8 // whether a copy meets the bounds of a query
 
 const (
 	enough  verdict = iota // the copy may answer
@@ -67,9 +64,8 @@ const (
 	lost                   // it has been through another state
 )
 
-// compare returns whether a board with the state s has been through the wanted one, as far as
-// that state alone tells it: at a later seq of the run it is taken to have been, which is proof for durable
-// boards, whose runs are of one history of Redis each.
+// compare returns whether a board with the state s has been through the wanted one, as far as s tells: it has at a
+// later seq of the run, which is proof for durable boards, whose runs are of one history.
 func compare(want *rankcache.State, s rankcache.State) verdict {
 	switch {
 	case want.Run == 0:
@@ -84,8 +80,7 @@ func compare(want *rankcache.State, s rankcache.State) verdict {
 	return enough
 }
 
-// compareLocal is compare for a local board, which knows the sums of its recent seqs, too, and has
-// answered with the state s. The state that it returns is that which was compared.
+// compareLocal is compare for a local board that has answered with s. It returns the state compared.
 func compareLocal(want *rankcache.State, b Board, s rankcache.State) (verdict, rankcache.State) {
 	switch {
 	case want.Run != 0 && s.Run == 0:
@@ -117,8 +112,8 @@ func missed(q *rankcache.Query, s rankcache.State) error {
 	return &WriteLostError{q.MinState, s, rankcache.SourceRedis}
 }
 
-// tooOld returns the error of an answer of the ledger, or of a replica of Redis, that is not within the bounds of q, nil
-// if it is; at is of which time it is. Redis may be further, so that nothing is known to be lost.
+// tooOld returns the error of an answer of the ledger, or of a replica of Redis, that is not within the bounds of q,
+// nil if it is; at is of which time it is. Redis may be further, so that nothing is known to be lost.
 func tooOld(q *rankcache.Query, a *rankcache.Answer, at time.Time) error {
 	if reached(q, a.State) && (q.MaxAge == 0 || time.Since(at) <= q.MaxAge) {
 		return nil

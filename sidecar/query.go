@@ -10,22 +10,18 @@ import (
 // Sentinels of a [Reader], beside [rankcache.ErrUnavailable], [rankcache.ErrBoard],
 // [rankcache.ErrMember] and [rankcache.ErrRankMode].
 var (
-	// ErrBlocked reports that the operator switched the board or its room off.
-	ErrBlocked = errors.New("board is blocked")
+	ErrBlocked = errors.New("board is blocked") // reports that the operator switched the board or its room off
 	// ErrOverloaded reports that too many reads wait for Redis already.
 	ErrOverloaded = errors.New("too many reads wait for the origin")
-	// ErrGone reports a board of a period that ended longer ago than its class keeps boards, of which there is no final either.
-	ErrGone = errors.New("period is not kept any more")
-	// ErrRange reports a start or a number of rows outside what one answer holds.
-	ErrRange = errors.New("rows out of range")
+	// ErrGone reports a board whose period ended longer ago than its class keeps boards, and which has no final.
+	ErrGone  = errors.New("period is not kept any more")
+	ErrRange = errors.New("rows out of range") // reports a start or a number of rows outside what one answer holds
 )
 
 // Limits of one answer.
 const (
-	// MaxAround is the most neighbours on either side of a member.
-	MaxAround = 100
-	// MaxBatch is how many boards one request may read.
-	MaxBatch = 10
+	MaxAround = 100 // the most neighbours on either side of a member
+	MaxBatch  = 10  // how many boards one request may read
 )
 
 var errNotWhole = fmt.Errorf("%w: dense ranks need the whole board in memory, and this one is not held here or not open", rankcache.ErrRankMode)
@@ -67,6 +63,4 @@ const (
 )
 
 // String returns the tier as it is shown to operators.
-func (t Tier) String() string {
-	return [...]string{"blocked", "super-hot", "hot", "small"}[t]
-}
+func (t Tier) String() string { return [...]string{"blocked", "super-hot", "hot", "small"}[t] }

@@ -24,14 +24,18 @@ var errSplit = errors.New("the board is split")
 
 // splits are the boards that are read as shards.
 type splits struct {
+	next   source
+	reader *Reader // of the shards, which are boards of their own
+	tiers  func() *rooms.Tiers
+	ledger bool // there is one
+
 	boards sync.Map // rankcache.BoardID: *splitBoard
 	n      atomic.Int64
 	rooms  sync.Pool     // of *splitRead
 	every  time.Duration // see lookEvery
 }
 
-// maxSplits is how many boards are kept; beyond it all are forgotten.
-const maxSplits = 1 << 12
+const maxSplits = 1 << 12 // how many boards are kept; beyond it all are forgotten
 
 // splitBoard is what is kept of one board.
 type splitBoard struct {
@@ -57,12 +61,10 @@ type splitLook struct {
 	at    time.Time
 }
 
-// lookEvery is how long the head of a board is answered before its shards are looked at again: a look at
-// 16 of them takes as long as the answer of a page.
+// lookEvery is how long a head is answered before its shards are looked at again: 16 looks cost as much as a page.
 const lookEvery = 2 * time.Millisecond
 
-// answer answers a plain page by a look that is not longer ago than every. Reads of copies alone look anew: they may come because a
-// shard has told of a change.
+// answer answers a plain page by a look up to every old. Reads of copies look anew: a shard may have changed.
 func (b *splitBoard) answer(q *rankcache.Query, a *rankcache.Answer, tiers *rooms.Tiers, every time.Duration) bool {
 	look := b.look.Load()
 	if look == nil || look.tiers != tiers || q.CopiesOnly || !q.Plain() || len(q.Members) > 0 || q.Bounded() || q.Order != rankcache.Descending || look.limit < q.Start+q.Limit || look.room != q.Room || time.Since(look.at) > every {
@@ -92,17 +94,14 @@ func (s *splits) board(id rankcache.BoardID, n int) *splitBoard {
 		s.n.Store(1)
 	}
 	id = rankcache.BoardID(strings.Clone(string(id)))
-	b := &splitBoard{ids: make([]rankcache.BoardID, n)}
-	for i := range b.ids {
-		b.ids[i] = class.ShardID(id, i)
-	}
+	b := &splitBoard{ids: class.ShardIDs(id, n)}
 	s.boards.Store(id, b)
 	return b
 }
 
 // splitRead is one read of a board as shards. It is used again.
 type splitRead struct {
-	reader *Reader
+	splits *splits
 	tiers  *rooms.Tiers
 	board  *splitBoard
 	q      *rankcache.Query
@@ -113,8 +112,7 @@ type splitRead struct {
 	places questions          // about where the members of others would stand
 }
 
-// home is the shard that has a member, and which one of the members there it is.
-type home struct{ shard, at int }
+type home struct{ shard, at int } // the shard that has a member, and which one of the members there it is
 
 // questions are asked of some shards.
 type questions struct {
@@ -123,50 +121,58 @@ type questions struct {
 	shards []int
 }
 
-// readSplit answers of the shards of a board, in one call of Redis for its rows, and one more for where
-// members stand in the other shards. An error of one shard is that of the answer: a board with a part
-// missing would be another board.
-func (r *Reader) readSplit(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
-	tiers := r.tiers()
+func (s *splits) read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	pass(ctx, qs, as, at, func(i int) bool {
+		if as[i].Err != errSplit {
+			return false
+		}
+		s.readSplit(ctx, &qs[i], &as[i])
+		return true
+	}, s.next)
+}
+
+// readSplit answers of the shards of a board, in one call of Redis for its rows, and one more for where members stand
+// in the other shards. An error of one shard is that of the answer: a board with a part missing would be another board.
+func (s *splits) readSplit(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
+	tiers := s.tiers()
 	n := tiers.Shards(q.Board)
-	board := r.splits.board(q.Board, n)
-	if board.answer(q, a, tiers, r.splits.every) || r.readFinal(ctx, q, a, tiers) {
+	board := s.board(q.Board, n)
+	if board.answer(q, a, tiers, s.every) || s.readFinal(ctx, q, a, tiers) {
 		return
 	}
 	if err := checkSplit(q, n); err != nil {
 		a.Fail(err)
 		return
 	}
-	s, ok := r.splits.rooms.Get().(*splitRead)
+	one, ok := s.rooms.Get().(*splitRead)
 	if !ok {
-		s = new(splitRead)
+		one = &splitRead{splits: s}
 	}
 	defer func() {
-		s.forget()
-		r.splits.rooms.Put(s)
+		one.forget()
+		s.rooms.Put(one)
 	}()
-	s.reader, s.q, s.board = r, q, board
-	s.tiers = tiers
-	s.grow(n)
-	if err := s.read(ctx, a); err != nil {
+	one.tiers, one.q, one.board = tiers, q, board
+	one.grow(n)
+	if err := one.read(ctx, a); err != nil {
 		a.Fail(err)
 	}
 }
 
-// readFinal answers from the board's final, which is of all shards, once Redis does not have these any more. It returns false
-// for other boards, and where the ledger has none.
-func (r *Reader) readFinal(ctx context.Context, q *rankcache.Query, a *rankcache.Answer, tiers *rooms.Tiers) bool {
-	if r.flights.origins.ledger.Reader == nil || q.CopiesOnly || q.Mode == rankcache.Dense {
+// readFinal answers from the final, of all shards, once Redis has none. False: another board, or no final.
+func (s *splits) readFinal(ctx context.Context, q *rankcache.Query, a *rankcache.Answer, tiers *rooms.Tiers) bool {
+	if !s.ledger || q.CopiesOnly || q.Mode == rankcache.Dense {
 		return false
 	}
 	if gone, _ := tiers.Ended(q.Board, time.Now()); gone == nil {
 		return false
 	}
-	ask := *q
-	if ask.Mode == rankcache.Approx {
-		ask.Mode = rankcache.Ordinal
+	ask, as := []rankcache.Query{*q}, []rankcache.Answer{*a}
+	if q.Mode == rankcache.Approx {
+		ask[0].Mode = rankcache.Ordinal
 	}
-	r.flights.read(ctx, &ask, a)
+	s.next.read(ctx, ask, as, s.reader.places[:1])
+	*a = as[0]
 	return !errors.Is(a.Err, ErrGone)
 }
 
@@ -246,7 +252,6 @@ func (s *splitRead) read(ctx context.Context, a *rankcache.Answer) error {
 	return nil
 }
 
-// readParts reads rows of all shards, and members of theirs.
 func (s *splitRead) readParts(ctx context.Context) error {
 	q := s.q
 	return s.ask(ctx, &s.rows, func(shard int, ask *rankcache.Query) bool {
@@ -263,8 +268,7 @@ func (s *splitRead) readParts(ctx context.Context) error {
 	})
 }
 
-// ask reads the shards for which set returns true, with the query that it has completed. The answers of
-// those that have none yet are their parts.
+// ask reads the shards that set completes a query for. Answers without one yet are their parts.
 func (s *splitRead) ask(ctx context.Context, of *questions, set func(shard int, ask *rankcache.Query) bool) error {
 	q := s.q
 	of.qs, of.shards = of.qs[:0], of.shards[:0]
@@ -288,7 +292,7 @@ func (s *splitRead) ask(ctx context.Context, of *questions, set func(shard int, 
 	if len(of.qs) == 0 {
 		return nil
 	}
-	s.reader.Read(ctx, of.qs, of.as[:len(of.qs)])
+	s.splits.reader.Read(ctx, of.qs, of.as[:len(of.qs)])
 	s.fillGone(of)
 	for i, shard := range of.shards {
 		a := &of.as[i]
@@ -302,12 +306,12 @@ func (s *splitRead) ask(ctx context.Context, of *questions, set func(shard int, 
 	return nil
 }
 
-// fillGone makes shards that are gone ones without a member, if others are there and there is a ledger: it has told that they never
-// had one. So it is while the final of a board is late, for which the others are kept.
+// fillGone makes shards that are gone ones without a member, if others are there and there is a ledger: it has told
+// that they never had one. So it is while the final of a board is late, for which the others are kept.
 func (s *splitRead) fillGone(of *questions) {
 	as := of.as[:len(of.qs)]
 	there := func(a rankcache.Answer) bool { return a.Err == nil && a.Members > 0 }
-	if s.reader.flights.origins.ledger.Reader == nil || !slices.ContainsFunc(as, there) {
+	if !s.splits.ledger || !slices.ContainsFunc(as, there) {
 		return
 	}
 	for i := range as {
@@ -334,8 +338,7 @@ func partError(q *rankcache.Query, a *rankcache.Answer) error {
 	return nil
 }
 
-// begin begins the answer: of the latest change of a shard, and current since the shard that is so for
-// longest.
+// begin begins the answer: of the latest change of a shard, and current since the shard that is so for longest.
 func (s *splitRead) begin(a *rankcache.Answer) {
 	stamp := rankcache.Stamp{Life: rankcache.LifeFinal}
 	source, current := rankcache.SourceLocal, s.parts[0].CurrentAt
@@ -357,8 +360,7 @@ func (s *splitRead) begin(a *rankcache.Answer) {
 	a.Shards = shards
 }
 
-// sumMask has the bits of a checksum.
-const sumMask = 1<<48 - 1
+const sumMask = 1<<48 - 1 // has the bits of a checksum
 
 // addStamp adds a shard's stamp to that of the board. A shard that has no member yet may be in no state.
 func addStamp(to, shard *rankcache.Stamp) {
@@ -463,7 +465,6 @@ func (s *splitRead) mergeRows(limit int) []rankcache.Entry {
 	return merged
 }
 
-// before reports whether row a stands before row b.
 func before(a, b *rankcache.Entry, order rankcache.Direction) bool {
 	by := cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.Member, b.Member))
 	if order == rankcache.Ascending {
@@ -472,7 +473,6 @@ func before(a, b *rankcache.Entry, order rankcache.Direction) bool {
 	return by > 0
 }
 
-// addRange adds rows with scores in the range of the query.
 func (s *splitRead) addRange(a *rankcache.Answer) {
 	ahead := 0
 	for i := range s.parts {

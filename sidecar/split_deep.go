@@ -8,9 +8,8 @@ import (
 	"rankcache"
 )
 
-// A page beyond the first rows is found without those before it: a row of one shard, which is asked of every shard where it
-// would stand, halves the rows that can be the page's first. That takes about log2 of the members, times the
-// shards, look-ups in local trees; Redis would be called each time.
+// A page beyond the first rows is found without those before it: a row of one shard, asked of every shard, halves the
+// rows that can be its first. That takes log2 of the members times the shards look-ups in memory.
 
 const (
 	deepNear  = 32 // rows that the page may begin behind the row that was found
@@ -30,7 +29,7 @@ func (s *splitRead) readDeep(ctx context.Context, a *rankcache.Answer) error {
 	if len(s.q.Members) > 0 {
 		q := *s.q
 		q.Start, q.Limit = 0, 0
-		s.reader.readSplit(ctx, &q, &members)
+		s.splits.readSplit(ctx, &q, &members)
 	}
 	rows, err := s.deepRows(ctx)
 	if err != nil {
@@ -59,8 +58,8 @@ func (s *splitRead) deepRows(ctx context.Context) (rows []rankcache.Entry, err e
 	return nil, fmt.Errorf("%w: the ranks from %d change faster than they are read", rankcache.ErrUnavailable, s.q.Start)
 }
 
-// findRow returns a row that is at most deepNear before the page's first, and how many rows of each shard stand before it; nil if the
-// board ends before the page, which sets the parts.
+// findRow returns a row that is at most deepNear before the page's first, and how many rows of each shard stand before
+// it; nil if the board ends before the page, which sets the parts.
 func (s *splitRead) findRow(ctx context.Context) (pivot *rankcache.Entry, at []int, err error) {
 	n := len(s.board.ids)
 	from, to, all := make([]int, n), make([]int, n), 0 // the rows of each that can be the first
@@ -173,8 +172,8 @@ func (s *splitRead) takePlaces(of *questions, at []int) (before int, err error) 
 	return before, nil
 }
 
-// readFrom returns the page's rows, which begin about at a row with so many before it in each shard; false if the ranks have changed too
-// much meanwhile. The parts are the answers that the rows are from: each has its rows and the place of the row of one moment.
+// readFrom returns the page's rows, which begin about at a row with so many before it in each shard; false if ranks
+// change too much meanwhile. The parts are the answers that the rows are from.
 func (s *splitRead) readFrom(ctx context.Context, pivot *rankcache.Entry, at []int) (rows []rankcache.Entry, ok bool, err error) {
 	near := s.q.Limit + deepNear + deepDrift // more rows than those behind the pivot are not needed of any shard
 	clear(s.known)

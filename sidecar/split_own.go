@@ -8,8 +8,7 @@ import (
 	"rankcache/class"
 )
 
-// readPlaces asks each shard where the members of the others would stand in it. Shards that have not been
-// asked for anything yet are asked for their states, too.
+// readPlaces asks each shard where the others' members would stand in it, and unasked ones for their states.
 func (s *splitRead) readPlaces(ctx context.Context) error {
 	return s.ask(ctx, &s.places, func(shard int, ask *rankcache.Query) bool {
 		ask.Uncounted = true
@@ -31,8 +30,7 @@ func (s *splitRead) member(i int) *rankcache.Own {
 	return &s.parts[h.shard].Own[h.at]
 }
 
-// addOwn adds the members: each with the rows of the other shards that stand before it.
-// err is why these could not be read.
+// addOwn adds the members, each with the other shards' rows before it; err is why these could not be read.
 func (s *splitRead) addOwn(a *rankcache.Answer, err error) {
 	var next [class.MaxShards]int // of the answers about places
 	for i, h := range s.homes {

@@ -280,12 +280,12 @@ func TestSplitBatch(t *testing.T) {
 	if len(as[0].Entries) != 2 || len(as[1].Entries) != 2 || len(as[2].Entries) != 1 || as[3].Own[0].Rank != 2 || as[0].Shards != nil || as[1].Source != rankcache.SourceLocal {
 		t.Errorf("%+v", as)
 	}
-	plain := w.Tiers()
-	w.Reader.tiers = func() *rooms.Tiers { return plain.Bypassing([]rooms.Bypass{{Board: splitID}}) }
+	plain, setTiers := w.Tiers(), func(to func() *rooms.Tiers) { w.copies.tiers, w.splits.tiers = to, to }
+	setTiers(func() *rooms.Tiers { return plain.Bypassing([]rooms.Bypass{{Board: splitID}}) })
 	if a := rankcache.One(t.Context(), w.Reader, rankcache.Query{Board: splitID, Limit: 2}); a.Source != rankcache.SourceRedis || a.Err != nil {
 		t.Errorf("bypassed: %v, %v", a.Source, a.Err)
 	}
-	w.Reader.tiers = fixture.Tiers("classes: [{name: gift, board: \"gift:{zone}\", period: none, shards: 4}]\nboards: [{match: \"gift:7\", mode: blocked}]")
+	setTiers(fixture.Tiers("classes: [{name: gift, board: \"gift:{zone}\", period: none, shards: 4}]\nboards: [{match: \"gift:7\", mode: blocked}]"))
 	if a := rankcache.One(t.Context(), w.Reader, rankcache.Query{Board: splitID, Limit: 2}); !errors.Is(a.Err, ErrBlocked) {
 		t.Errorf("blocked: %v", a.Err)
 	}

@@ -7,19 +7,21 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 const (
-	// scoreTime is how long the score of a member without a rank is kept.
-	scoreTime = 10 * time.Second
-	// maxScores is how many are kept of the newer half, and of the older one: some 10 MB in all.
-	maxScores = 25_000
+	scoreTime = 10 * time.Second // how long the score of a member without a rank is kept
+	maxScores = 25_000           // how many are kept of the newer half, and of the older one: some 10 MB in all
 )
 
-// trimmed finds the scores of members without a rank, on boards whose class keeps the best
-// members in the sorted set and the scores of all beside it. It asks for each once in
-// scoreTime.
+// trimmed finds the scores of members without a rank, on boards whose class keeps the best members in the sorted set
+// and the scores of all beside it. It asks for each once in scoreTime.
 type trimmed struct {
+	next    *copies
+	tiers   func() *rooms.Tiers
+	flights *flights
+
 	mu         sync.Mutex
 	newer, old map[scoreKey]keptScore
 	turned     time.Time // when newer became the old ones
@@ -38,23 +40,50 @@ type keptScore struct {
 	at    time.Time
 }
 
-// addScores sets the scores of those members of an answer to q that have no rank. Such a score is up
-// to scoreTime old, within the bounds of q.
-func (r *Reader) addScores(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
+func (t *trimmed) read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	t.next.read(ctx, qs, as, at)
+	var lacking []int
+	for _, i := range at {
+		if as[i].Shards != nil || len(as[i].Own) == 0 && qs[i].Range == nil {
+			continue
+		}
+		if t.wantsScores(&qs[i], &as[i]) {
+			lacking = append(lacking, i)
+		}
+		if qs[i].Range != nil {
+			t.lookBeyond(&qs[i], &as[i])
+		}
+	}
+	if len(lacking) > 0 {
+		t.addAllScores(ctx, qs, as, lacking)
+	}
+}
+
+// addAllScores sets the scores of members without a rank, in the answers at some places.
+func (t *trimmed) addAllScores(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	var scores sync.WaitGroup
+	for _, i := range at {
+		scores.Go(func() { t.addScores(ctx, &qs[i], &as[i]) })
+	}
+	scores.Wait()
+}
+
+// addScores sets the scores, up to scoreTime old within q's bounds, of members without a rank.
+func (t *trimmed) addScores(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
 	ask := *q
 	ask.Start, ask.Limit, ask.Members, ask.Around, ask.Gap, ask.Mode, ask.Percentile, ask.Trimmed = 0, 0, nil, 0, false, rankcache.Ordinal, false, true
 	var places []int
 	for i := range a.Own {
-		if own := &a.Own[i]; lacksScore(own) && !r.trimmed.look(q, own) {
+		if own := &a.Own[i]; lacksScore(own) && !t.look(q, own) {
 			ask.Members, places = append(ask.Members, own.Member), append(places, i)
 		}
 	}
 	if len(ask.Members) == 0 {
 		return
 	}
-	found := r.flights.fresh(ctx, &ask)
+	found := t.flights.fresh(ctx, &ask)
 	if found.Err == nil {
-		r.trimmed.keep(rankcache.BoardID(strings.Clone(string(q.Board))), &found, asOf(&found, r.lags))
+		t.keep(rankcache.BoardID(strings.Clone(string(q.Board))), &found, asOf(&found, t.flights.lags))
 	}
 	for n, i := range places {
 		if own := &a.Own[i]; found.Err != nil {
@@ -65,9 +94,8 @@ func (r *Reader) addScores(ctx context.Context, q *rankcache.Query, a *rankcache
 	}
 }
 
-// lookBeyond sets whether the range of q reaches below the last member that the board keeps in the
-// sorted set, where others may be.
-func (r *Reader) lookBeyond(q *rankcache.Query, a *rankcache.Answer) {
+// lookBeyond sets whether q's range reaches below the last member of the sorted set, where others may be.
+func (t *trimmed) lookBeyond(q *rankcache.Query, a *rankcache.Answer) {
 	if a.Err != nil {
 		return
 	}
@@ -75,18 +103,18 @@ func (r *Reader) lookBeyond(q *rankcache.Query, a *rankcache.Answer) {
 	if q.Order == rankcache.Descending {
 		below = a.Members - below - a.Matches
 	}
-	n := r.tiers().Trim(q.Board)
+	n := t.tiers().Trim(q.Board)
 	a.Beyond = n > 0 && a.Members >= n && below == 0
 }
 
 // wantsScores reports whether members of an answer to q may have scores, but have no rank.
-func (r *Reader) wantsScores(q *rankcache.Query, a *rankcache.Answer) bool {
+func (t *trimmed) wantsScores(q *rankcache.Query, a *rankcache.Answer) bool {
 	if a.Err != nil || q.CopiesOnly || q.RanksOnly {
 		return false
 	}
 	for i := range a.Own {
 		if lacksScore(&a.Own[i]) {
-			return r.tiers().Trims(q.Board)
+			return t.tiers().Trims(q.Board)
 		}
 	}
 	return false

@@ -6,9 +6,8 @@ import (
 	"rankcache"
 )
 
-// Companion is a hash that boards of some classes have beside their sorted set, at [Names.CompanionKey]. Its name is the end of
-// that key, which is why no board may be called so. The writer makes it with the board, with the field ” as a
-// placeholder, as no member is empty, and it expires with the board.
+// Companion is a hash beside some boards' sorted set, at [Names.CompanionKey], whose end it names. The writer makes it
+// with the board, with the field ” as a placeholder, and it expires with the board.
 type Companion string
 
 // The companions. What they have is by member; a guard's field ” names the stretch of time.
@@ -33,8 +32,7 @@ func (c Companion) Section() string {
 
 // CompanionKey returns the key of a board's companion.
 func (n Names) CompanionKey(b rankcache.BoardID, c Companion) string {
-	return fill(n.companion(c), "<board>", string(b))
+	return n.beside(n.companion(c), b)
 }
 
-// companion returns the pattern of a companion's key.
 func (n Names) companion(c Companion) string { return fill(n.Companion, "<companion>", string(c)) }

@@ -17,8 +17,7 @@ import (
 // MaxUpdateLen is the longest record, in bytes, that is read as an update.
 const MaxUpdateLen = 16 << 10
 
-// BadUpdate is the error of [DecodeUpdate]. Reason is one of a few fixed words,
-// usable as a metric label.
+// BadUpdate is the error of [DecodeUpdate]. Reason is one of a few fixed words, usable as a metric label.
 type BadUpdate struct {
 	Reason string // size, json, version, board, member, op, run, score, data, veil, order
 	Err    error
@@ -29,14 +28,13 @@ func (e *BadUpdate) Error() string { return "bad update (" + e.Reason + "): " + 
 // Unwrap returns the cause.
 func (e *BadUpdate) Unwrap() error { return e.Err }
 
-// DecodeUpdate decodes one record of an update topic into u: the form that
-// [AppendUpdate] writes, or the legacy {"rank_id","inviter_uid","invitee_uid"}.
-// The strings of u share the memory of data, which must not be changed
+// DecodeUpdate decodes one record of an update topic into u: the form that [AppendUpdate] writes, or the legacy
+// {"rank_id","inviter_uid","invitee_uid"}. The strings of u share the memory of data, which must not be changed
 // afterwards. The error is a [*BadUpdate] and leaves u undefined.
 func DecodeUpdate(data []byte, u *Update) error {
 	var w rawUpdate
 	err := w.decode(data, u)
-	if err == nil && u.Veil.Serial != 0 {
+	if err == nil && u.Hiding.Serial != 0 {
 		err = &BadUpdate{"version", errors.New("a record of the ledger's topic, which tells of hidden members")}
 	}
 	return err
@@ -46,7 +44,7 @@ func (w *rawUpdate) decode(data []byte, u *Update) error {
 	if len(data) > MaxUpdateLen {
 		return &BadUpdate{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxUpdateLen)}
 	}
-	if s := unsafe.String(unsafe.SliceData(data), len(data)); !w.scanOwn(s) && !w.scan(s) { // data stays unchanged: see DecodeUpdate
+	if s := unsafe.String(unsafe.SliceData(data), len(data)); !w.scan(s) { // data stays unchanged: see DecodeUpdate
 		if err := w.unmarshal(data); err != nil {
 			return &BadUpdate{"json", err}
 		}
@@ -57,8 +55,7 @@ func (w *rawUpdate) decode(data []byte, u *Update) error {
 	return w.update(u)
 }
 
-// rawUpdate is a decoded record before it is checked. hasDelta, hasScore and hasRaw tell
-// a missing field from a zero.
+// rawUpdate is a decoded record before it is checked. hasDelta, hasScore and hasRaw tell a missing field from a zero.
 type rawUpdate struct {
 	version                    uint64
 	board, member, op, orderID string
@@ -73,11 +70,12 @@ type rawUpdate struct {
 
 // update checks a record of the current form and fills u.
 func (w *rawUpdate) update(u *Update) error {
-	if w.version != 2 && (w.version < 3 || w.version > 4 || !w.hasRaw) && (w.version != 5 || w.veil == "") {
-		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2, 3 or 4 with raw, or 5 with veil", w.version)}
+	forgets := w.op == opNames[OpForget]
+	if w.version != 2 && (w.version < 3 || w.version > 4 || !w.hasRaw) && (w.version != 5 || w.veil == "") && (w.version != 6 || !forgets) {
+		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2, 3 or 4 with raw, 5 with veil, or 6 of a forget", w.version)}
 	}
 	op, err := ParseUpdateOp(w.op)
-	if op == OpTrim && w.seq == 0 || op.Moves() && w.version != 5 {
+	if op == OpTrim && w.seq == 0 || op.Moves() && w.version != 5 || forgets && (w.version != 6 || w.seq == 0) {
 		op, err = ParseOp(w.op)
 	}
 	if err != nil {
@@ -104,7 +102,7 @@ func (w *rawUpdate) update(u *Update) error {
 		}
 	}
 	if w.version == 5 {
-		if err := w.readVeil(u); err != nil {
+		if err := w.readHiding(u); err != nil {
 			return &BadUpdate{"veil", err}
 		}
 	}
@@ -153,8 +151,8 @@ func (w *rawUpdate) readData(u *Update) error {
 	return rankcache.CheckData(u.Data)
 }
 
-// readVeil sets whether the member is hidden, with the score that it has.
-func (w *rawUpdate) readVeil(u *Update) error {
+// readHiding sets whether the member is hidden, with the score that it has.
+func (w *rawUpdate) readHiding(u *Update) error {
 	v, raw, ok := ParseHidden(w.veil)
 	bare := u.Op.Removes() || !w.hasScore
 	switch {
@@ -165,8 +163,8 @@ func (w *rawUpdate) readVeil(u *Update) error {
 	case u.Op == OpTrim || u.Data != "":
 		return errors.New("a hidden member is on no board that is trimmed or has data")
 	}
-	if u.Veil = v; bare {
-		u.Veil.Bare, u.Score = true, 0
+	if u.Hiding = v; bare {
+		u.Hiding.Bare, u.Score = true, 0
 	}
 	return nil
 }

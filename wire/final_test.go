@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"reflect"
 	"testing"
 
 	"rankcache"
@@ -32,10 +33,20 @@ func TestGoldenFinal(t *testing.T) {
 	}
 	// Where the lowest score is the best the raw one is the negative.
 	f.Form |= rankcache.ScoreLowest
+	f.Members = 3
 	f.Top = []rankcache.Entry{{Member: "a", Score: -41.5}, {Member: "b", Score: -50}, {Member: "c", Score: 0.5}}
 	got, err = EncodeFinal(&f)
 	if want := `{"rank":1,"member":"a","score":42,"raw":-41.5},{"rank":2,"member":"b","score":50,"raw":-50},{"rank":3,"member":"c","score":0,"raw":0.5}`; err != nil || !bytes.Contains(got, []byte(want)) {
 		t.Errorf("%v, wrote\n%s, want %s", err, got, want)
+	}
+	var back Final
+	if err := DecodeFinal(got, &back); err != nil || !reflect.DeepEqual(back, f) {
+		t.Errorf("%v, read %+v, want %+v", err, back, f)
+	}
+	for _, bad := range []string{"", "{}", `{"v":3,"board":"b","class":"c","sum":"0"}`, `{"v":1,"board":"b","class":"c","sum":"x"}`, `{"v":2,"board":"b","class":"c","sum":"0","members":1,"top":[{"score":5,"raw":7}]}`} {
+		if err := DecodeFinal([]byte(bad), &back); err == nil {
+			t.Errorf("read %s as %+v", bad, back)
+		}
 	}
 	f.Top[0].Score = math.Inf(1)
 	if got, err := EncodeFinal(&f); err == nil {

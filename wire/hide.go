@@ -12,18 +12,16 @@ import (
 	"rankcache"
 )
 
-// Veil is whether a member of a board is hidden: on no page and in nobody's rank, while its points go on counting. The
-// zero value is that of one that never was. Records of writers of before hiding with a ledger have it, too, after a
-// restore, where the command was neither a hide nor a restore.
-type Veil struct {
+// Hiding is whether a member is hidden: on no page and in nobody's rank, its points counting. Zero: it never was. Old
+// writers' records have it after a restore whose command was neither.
+type Hiding struct {
 	Serial uint64 // of the hide or restore that stands: the highest one
 	Hidden bool
 	Bare   bool // it has no score: none was there to be hidden or restored, or it was deleted
 }
 
-// Text returns what the companion [Hidden] has of a member with a raw score, which [ParseHidden] reads; "" of one that
-// never was hidden.
-func (v Veil) Text(raw float64) string {
+// Text returns what [Hidden] has of a member with a raw score, which [ParseHidden] reads; "": never hidden.
+func (v Hiding) Text(raw float64) string {
 	text := strconv.FormatUint(v.Serial, 10)
 	switch {
 	case v.Serial == 0:
@@ -36,20 +34,18 @@ func (v Veil) Text(raw float64) string {
 	return text
 }
 
-// MaxHidden is the most hidden members of a board, and MaxVeils how many members of it may be, or have been, hidden.
+// MaxHidden is the most hidden members of a board, and MaxHidings how many members of it may be, or have been, hidden.
 const (
-	MaxHidden = 1000
-	MaxVeils  = 10_000
+	MaxHidden  = 1000
+	MaxHidings = 10_000
 )
 
-// maxSerial is the highest number below which a script has all whole ones.
-const maxSerial = 1<<53 - 1
+const maxSerial = 1<<53 - 1 // the highest number below which a script has all whole ones
 
 // NewSerial proposes a serial: later ones are higher, as those of runs.
 func NewSerial(now time.Time) uint64 { return uint64(now.UnixMilli())<<10 | rand.Uint64N(1<<10) }
 
-// HideOrder returns the order id of the hide or restore of a member: hide/<serial>/<member>, with the member's SHA-256
-// in its place if that would be too long.
+// HideOrder returns the order id hide/<serial>/<member>, with the member's SHA-256 if that would be too long.
 func HideOrder(serial uint64, member string) string {
 	id := fmt.Sprintf("hide/%d/%s", serial, member)
 	if len(id) > MaxOrderIDLen {
@@ -58,8 +54,7 @@ func HideOrder(serial uint64, member string) string {
 	return id
 }
 
-// ParseHide returns the operation and the serial of a command to hide or restore a member. It reports false for any
-// other operation, or another order id.
+// ParseHide returns operation and serial of a hide or restore; false for any other operation or order id.
 func ParseHide(op, orderID, member string) (moves Op, serial uint64, ok bool) {
 	switch op {
 	case opNames[OpHide]:
@@ -76,46 +71,45 @@ func ParseHide(op, orderID, member string) (moves Op, serial uint64, ok bool) {
 
 // ParseHidden reads the value of a member's field in the companion [Hidden]: "<serial> <raw score>", "<serial> -" of a
 // hidden one without a score, or "<serial>" of one that was restored. It reports false for anything else.
-func ParseHidden(value string) (v Veil, raw float64, ok bool) {
+func ParseHidden(value string) (v Hiding, raw float64, ok bool) {
 	serial, rest, hidden := strings.Cut(value, " ")
 	n, err := strconv.ParseUint(serial, 10, 64)
-	if v = (Veil{Serial: n, Hidden: hidden, Bare: rest == "-"}); err == nil && hidden && !v.Bare {
+	if v = (Hiding{Serial: n, Hidden: hidden, Bare: rest == "-"}); err == nil && hidden && !v.Bare {
 		raw, err = strconv.ParseFloat(rest, 64)
 		err = cmp.Or(err, rankcache.CheckScore(raw))
 	}
 	return v, raw, err == nil
 }
 
-// A veil in the record of an order: six zeros, a byte beyond the length of any member, which tells it from a trim, and
-// the serial.
+// A hiding in an order's record: six zeros, a byte beyond any member's length, unlike a trim, and the serial.
 const (
-	veilLen  = 6 + 1 + 7
-	veilByte = 200
-	veilBare = 1 << 0
-	veilHide = 1 << 1
+	hidingLen  = 6 + 1 + 7
+	hidingByte = 200
+	hidingBare = 1 << 0
+	hidingHide = 1 << 1
 )
 
-// CutVeil returns the veil that stands in an order's record behind its fixed part, and what follows. Without one it is zero.
-func CutVeil(rest string) (v Veil, after string) {
-	if len(rest) < veilLen || rest[6] < veilByte {
-		return Veil{}, rest
+// CutHiding returns the hiding behind the fixed part of an order's record, and what follows. Without one: zero.
+func CutHiding(rest string) (v Hiding, after string) {
+	if len(rest) < hidingLen || rest[6] < hidingByte {
+		return Hiding{}, rest
 	}
-	is := rest[6] - veilByte
-	for i := 7; i < veilLen; i++ {
+	is := rest[6] - hidingByte
+	for i := 7; i < hidingLen; i++ {
 		v.Serial = v.Serial<<8 | uint64(rest[i])
 	}
-	v.Bare, v.Hidden = is&veilBare != 0, is&veilHide != 0
-	return v, rest[veilLen:]
+	v.Bare, v.Hidden = is&hidingBare != 0, is&hidingHide != 0
+	return v, rest[hidingLen:]
 }
 
-// AppendVeil appends what [CutVeil] reads.
-func AppendVeil(dst []byte, v Veil) []byte {
-	is := byte(veilByte)
+// AppendHiding appends what [CutHiding] reads.
+func AppendHiding(dst []byte, v Hiding) []byte {
+	is := byte(hidingByte)
 	if v.Bare {
-		is |= veilBare
+		is |= hidingBare
 	}
 	if v.Hidden {
-		is |= veilHide
+		is |= hidingHide
 	}
 	return appendInt(append(append(dst, 0, 0, 0, 0, 0, 0), is), v.Serial, 7)
 }

@@ -28,7 +28,7 @@ func TestHideOrders(t *testing.T) {
 }
 
 func TestHiddenValues(t *testing.T) {
-	for value, want := range map[string]Veil{"7 1.5": {7, true, false}, "7 -": {7, true, true}, "7": {7, false, false}} {
+	for value, want := range map[string]Hiding{"7 1.5": {7, true, false}, "7 -": {7, true, true}, "7": {7, false, false}} {
 		v, raw, ok := ParseHidden(value)
 		if !ok || v != want || (raw == 1.5) != (value == "7 1.5") || v.Text(raw) != value {
 			t.Errorf("%q: %+v %v %v, written %q", value, v, raw, ok, v.Text(raw))
@@ -41,16 +41,16 @@ func TestHiddenValues(t *testing.T) {
 	}
 }
 
-// A veil is told from the trims that may stand in its place, and from an origin.
-func TestVeilInARecord(t *testing.T) {
-	for _, want := range []Veil{{1, true, false}, {1<<53 - 1, true, true}, {1 << 40, false, false}, {5, false, true}} {
-		text := string(AppendVeil([]byte(nil), want))
-		if v, rest := CutVeil(text + "orig"); v != want || rest != "orig" {
+// A hiding is told from the trims that may stand in its place, and from an origin.
+func TestHidingInARecord(t *testing.T) {
+	for _, want := range []Hiding{{1, true, false}, {1<<53 - 1, true, true}, {1 << 40, false, false}, {5, false, true}} {
+		text := string(AppendHiding([]byte(nil), want))
+		if v, rest := CutHiding(text + "orig"); v != want || rest != "orig" {
 			t.Errorf("%+v %q, want %+v", v, rest, want)
 		}
 	}
 	for _, other := range []string{"", "orig", string(AppendTrim(nil, &Update{Sum: SumMask, Member: strings.Repeat("m", 128)}))} {
-		if v, rest := CutVeil(other); v != (Veil{}) || rest != other {
+		if v, rest := CutHiding(other); v != (Hiding{}) || rest != other {
 			t.Errorf("%q: %+v", other, v)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"rankcache"
 )
 
-// A ladder ([rankcache.Ladder]) of a board is one value of Redis, big-endian: version 1; run and seq of the board (8 bytes each);
-// changes while it was read (4), members (4), number of rungs (2); of each, best first: rank (4), score (8), length of
-// the member (1), member; CRC-32C of everything before (4).
+// A ladder ([rankcache.Ladder]) of a board is one value of Redis, big-endian: version 1; run and seq of the board (8
+// bytes each); changes while it was read (4), members (4), number of rungs (2); of each, best first: rank (4), score
+// (8), length of the member (1), member; CRC-32C of everything before (4).
 const (
 	ladderVersion = 1
 	ladderHead    = 1 + 8 + 8 + 4 + 4 + 2
@@ -23,8 +23,7 @@ const (
 	MaxLadderLen = ladderHead + rankcache.MaxRungs*(rungHead+rankcache.MaxMemberLen) + ladderTail
 )
 
-// ErrLadder reports a value that is no ladder of this version.
-var ErrLadder = errors.New("bad ladder of a board")
+var ErrLadder = errors.New("bad ladder of a board") // reports a value that is no ladder of this version
 
 // ladderName and ladderLease end the keys beside a board.
 const ladderName, ladderLease Companion = "ladder", "ladder-lease"
@@ -89,10 +88,8 @@ func badLadder(value, what string) error {
 	return fmt.Errorf("%w: %d bytes, %s: check that all sidecars are of one version and that nothing else uses the key", ErrLadder, len(value), what)
 }
 
-// follows reports whether a rung may be behind another one.
 func follows(before, r *rankcache.Rung) bool { return r.Rank > before.Rank && before.Before(r.Entry) }
 
-// parseRung reads a rung and returns what is behind it.
 func parseRung(text string, r *rankcache.Rung) (rest string, ok bool) {
 	if len(text) < rungHead {
 		return text, false

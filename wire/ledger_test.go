@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,18 +28,19 @@ var goldenLedger = []LedgerUpdate{
 	{Update: with(lowest(72500, 3), "ä", ""), Class: "laps", Dims: map[string]string{}},
 	{Update: with(goldenUpdates[0], "", "none"), Class: "laps", Dims: map[string]string{}},
 	{Update: with(goldenUpdates[0], "kept"), Class: "laps", Dims: map[string]string{}},
-	{Update: veiled(tied(10, 3, false), OpHide, Veil{Serial: 7, Hidden: true}), Class: "c", Dims: map[string]string{}},
-	{Update: veiled(goldenUpdates[0], OpIncr, Veil{Serial: 7, Hidden: true})},
-	{Update: veiled(goldenUpdates[0], OpHide, Veil{Serial: 7, Hidden: true, Bare: true}), Class: "c", Dims: map[string]string{}},
-	{Update: veiled(goldenUpdates[0], OpDelete, Veil{Serial: 7, Hidden: true, Bare: true})},
-	{Update: veiled(goldenUpdates[0], OpRestore, Veil{Serial: 8})},
-	{Update: veiled(goldenUpdates[0], OpDelete, Veil{Serial: 8, Bare: true})},
-	{Update: veiled(lowest(72500, 3), OpIncr, Veil{Serial: 8}), Class: "laps", Dims: map[string]string{}},
+	{Update: veiled(tied(10, 3, false), OpHide, Hiding{Serial: 7, Hidden: true}), Class: "c", Dims: map[string]string{}},
+	{Update: veiled(goldenUpdates[0], OpIncr, Hiding{Serial: 7, Hidden: true})},
+	{Update: veiled(goldenUpdates[0], OpHide, Hiding{Serial: 7, Hidden: true, Bare: true}), Class: "c", Dims: map[string]string{}},
+	{Update: veiled(goldenUpdates[0], OpDelete, Hiding{Serial: 7, Hidden: true, Bare: true})},
+	{Update: veiled(goldenUpdates[0], OpRestore, Hiding{Serial: 8})},
+	{Update: veiled(goldenUpdates[0], OpDelete, Hiding{Serial: 8, Bare: true})},
+	{Update: veiled(lowest(72500, 3), OpIncr, Hiding{Serial: 8}), Class: "laps", Dims: map[string]string{}},
+	{Update: veiled(Update{Board: "1_2_3", Member: "1000123", Run: 1838429319476737, Seq: 917, HasSum: true, Sum: 0x0a1b2c3d4e5f, Members: 5000, OrderID: "gift-1", At: 1700000000123}, OpForget, Hiding{}), Class: "c", Dims: map[string]string{}},
 }
 
 // veiled is an update of a member that is or was hidden, by an operation.
-func veiled(u Update, op Op, v Veil) Update {
-	if u.Op, u.Veil = op, v; !op.HasDelta() {
+func veiled(u Update, op Op, v Hiding) Update {
+	if u.Op, u.Hiding = op, v; !op.HasDelta() {
 		u.Delta = 0
 	}
 	if v.Bare {
@@ -201,4 +203,23 @@ func FuzzDecodeLedgerUpdate(f *testing.F) {
 			t.Fatalf("%q: what was read can't be written and read: %v", data, err)
 		}
 	})
+}
+
+// A record of eras is read back; nothing else is one.
+func TestEras(t *testing.T) {
+	want := []string{"0123456789abcdef", "fedcba9876543210"}
+	data := AppendEras(nil, want)
+	if got, ok := DecodeEras(data); !ok || !slices.Equal(got, want) {
+		t.Errorf("%s: %v, %v", data, got, ok)
+	}
+	for _, bad := range []string{"", `{}`, `{"eras":""}`, `{"eras":"0123"}`, `{"eras":"0123456789abcdeX"}`, `{"eras":"0123456789abcdef","v":2}`, `{"board":"b"}`} {
+		if got, ok := DecodeEras([]byte(bad)); ok {
+			t.Errorf("%s: %v", bad, got)
+		}
+	}
+	u := LedgerUpdate{Update: Update{Board: "b", Member: "m", Op: OpIncr, Delta: 1, Score: 1, Run: 1, Seq: 1, OrderID: "o", At: 1, Given: "\x00x", Data: "x"}, Class: "c", Era: want[0]}
+	var got LedgerUpdate
+	if err := DecodeLedgerUpdate(AppendLedgerUpdate(nil, &u), &got); err != nil || got.Era != u.Era || got.Given != u.Given {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

@@ -11,14 +11,12 @@ import (
 	"rankcache"
 )
 
-// SumMask has the bits of a checksum: sums are added modulo 2^48, which a double
-// holds exactly.
-const SumMask = 1<<48 - 1
+const SumMask = 1<<48 - 1 // has the bits of a checksum: sums are added modulo 2^48, which a double holds exactly
 
-// Hash returns one member's share of its board's checksum: the first 48 bits of
-// SHA-1 over the score, as a big-endian double, and the member. The checksum is the
-// sum of the shares modulo 2^48. A score of -0 counts as 0. apply.lua computes the
-// same as redis.sha1hex(struct.pack('>d', score) .. member). A member with data is given as [rankcache.JoinData] joins it.
+// Hash returns one member's share of its board's checksum: the first 48 bits of SHA-1 over the score, as a big-endian
+// double, and the member. The checksum is the sum of the shares modulo 2^48. A score of -0 counts as 0. apply.lua
+// computes the same as redis.sha1hex(struct.pack('>d', score) .. member). A member with data is given as
+// [rankcache.JoinData] joins it.
 func Hash(member string, score float64) uint64 {
 	var buffer [8 + rankcache.MaxMemberLen]byte
 	data := binary.BigEndian.AppendUint64(buffer[:0], math.Float64bits(score+0))
@@ -36,38 +34,31 @@ const (
 	LifeFinal   = rankcache.LifeFinal
 )
 
-// Meta is the state that Redis keeps of a board beside its sorted set. The writer's scripts
-// change it together with the sorted set; all other parts only read it.
+// Meta is Redis's state of a board beside its sorted set. Only the writer's scripts change it, both together.
 type Meta struct {
-	Life Life
-	// Adopting is set while a writer adds up the members of a board that it did not
-	// make; changes wait until then. HasSum is false meanwhile.
-	Adopting bool
-	// Primed is set when a board that sums up several periods has what the earlier ones give it.
-	Primed bool
-	// HasHidden is set once the board has had a hidden member: it has the companion [Hidden] then.
-	HasHidden bool
+	Life      Life
+	Adopting  bool // set while a writer adds up a board that it did not make; changes wait, and HasSum is false
+	Primed    bool // set when a board that sums up several periods has what the earlier ones give it
+	HasHidden bool // set once the board has had a hidden member: it has the companion [Hidden] then
 	rankcache.State
-	Members uint64
-	// End is when the board's period ends, and Expires when its keys do, in Unix
-	// milliseconds; 0: never.
-	End, Expires uint64
-	// Now is the highest time that a writer has passed, in Unix milliseconds.
-	Now uint64
-	// Turn counts the order lives since 1970: order ids are kept for the current
-	// and the previous one.
-	Turn uint64
-	// OrderLife is how long an order id is known at least, in seconds, and Buckets
-	// over how many hashes the order ids of one turn are spread. Both are fixed when
-	// the board is born.
+	Members      uint64
+	End, Expires uint64 // when the board's period ends, and Expires when its keys do, in Unix milliseconds; 0: never
+	Now          uint64 // the highest time that a writer has passed, in Unix milliseconds
+	Turn         uint64 // counts the order lives since 1970: order ids are kept for the current and the previous one
+	// OrderLife is how long an order id is known at least, in seconds, and Buckets over how many hashes the order ids
+	// of one turn are spread. Both are fixed when the board is born.
 	OrderLife uint32
 	Buckets   uint16
 
-	// Era names the history of the server in which the run began: the first [EraLen] hex digits of
-	// its master_replid. Empty: the board is not durable.
-	Era string
-	// Seen is what a durable board with a guard has seen of the topic of commands.
-	Seen Seen
+	// Era names the server's history in which the run began: the start of its master_replid. Empty: not durable.
+	Era  string
+	Seen Seen // what a durable board with a guard has seen of the topic of commands
+}
+
+// OrdersSince returns the least time, in Unix milliseconds, of a command that can't repeat a forgotten one.
+func (m *Meta) OrdersSince() int64 {
+	span := int64(m.OrderLife)*1000 + 120_000
+	return (int64(m.Turn)-1)*span + 60_000 // #nosec G115 -- they count order lives
 }
 
 // Seen are the commands of a partition from an offset up to the next one that is to come.
@@ -77,19 +68,16 @@ type Seen struct {
 	From, Next uint64
 }
 
-// EraLen is the length of [Meta.Era]: 64 bits of a random number.
-const EraLen = 16
+const EraLen = 16 // the length of [Meta.Era]: 64 bits of a random number
 
-// A meta value begins with its version: 1, which the scripts spell as
-// struct.pack('>BBI8I8I8I8I8I8I8I8I4I2', ...), or 2 of durable boards, which have the era
-// behind it, and '>I8I4I8I8'.
+// A meta value begins with its version: 1, which the scripts spell as struct.pack('>BBI8I8I8I8I8I8I8I8I4I2', ...), or 2
+// of durable boards, which have the era behind it, and '>I8I4I8I8'.
 const (
 	metaLen1 = 2 + 8*8 + 4 + 2
 	metaLen2 = metaLen1 + EraLen + 8 + 4 + 8 + 8
 )
 
-// Script returns the source of a script of Redis in which META_UNREADABLE is the condition that the
-// value in its variable meta can't be read.
+// Script returns a script's source in which META_UNREADABLE is the condition that its variable meta is bad.
 func Script(source string) string {
 	return strings.ReplaceAll(source, "META_UNREADABLE",
 		fmt.Sprintf("((#meta ~= %d or meta:byte() ~= 1) and (#meta ~= %d or meta:byte() ~= 2))", metaLen1, metaLen2))
@@ -103,8 +91,7 @@ const (
 	metaHasHidden  = 0x80
 )
 
-// ErrMeta reports a meta value that this version can't read.
-var ErrMeta = errors.New("bad meta of a board")
+var ErrMeta = errors.New("bad meta of a board") // reports a meta value that this version can't read
 
 // AppendMeta appends m as Redis keeps it and returns the longer slice.
 func AppendMeta(dst []byte, m *Meta) []byte {

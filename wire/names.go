@@ -9,44 +9,37 @@ import (
 	"rankcache"
 )
 
-// Names builds and parses every Redis key and Kafka topic name. The zero value
-// is not usable; start from [DefaultNames]. A Names is immutable after
-// [Names.Check] and may be shared.
+// Names builds and parses every Redis key and Kafka topic name. The zero value is not usable; start from
+// [DefaultNames]. A Names is immutable after [Names.Check] and may be shared.
 type Names struct {
-	// Redis key patterns. <board>, <bucket>, <uid> and <instance> stand for
-	// the value. The companions of a board carry its id as hash tag, so that a
-	// cluster keeps them in the board's slot.
+	// Redis key patterns. <board>, <bucket>, <uid> and <instance> stand for the value. The companions of a board carry
+	// its id as hash tag, so that a cluster keeps them in the board's slot. Those of an id that has a tag itself are
+	// called rankcache:meta:<board> and so on.
 	Board string // sorted set of a board
-	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its
-	// applied order ids; <bucket> stands for "<set>.<number>". Adopter is the lease of
-	// the writer that adds up a board.
-	// The hashes that some boards have besides are called after Companion: see [Companion].
+	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its applied order ids; <bucket>
+	// stands for "<set>.<number>". Adopter is the lease of the writer that adds up a board. The hashes that some boards
+	// have besides are called after Companion: see [Companion].
 	Meta, Orders, Adopter, Companion string
-	// Readopt is the hash of the boards that a writer is to add up again, board to run.
-	Readopt string
-	Room    string // set of the boards now running in a room
-	Rooms   string // hash of the rooms that operators set at run time
-	Hot     string // hot-key verdict shared by the sidecars of an instance
+	Readopt                          string // the hash of the boards that a writer is to add up again, board to run
+	Room                             string // set of the boards now running in a room
+	Rooms                            string // hash of the rooms that operators set at run time
+	Hot                              string // hot-key verdict shared by the sidecars of an instance
 	// States begins the keys of the keepers of an instance, and of what sidecars report to them.
 	States string
-	// Ends is the sorted set of the boards that are to be closed, by the end of their
-	// period in Unix milliseconds: a writer adds a board before its birth.
+	// Ends is the sorted set of boards to be closed, by period's end in Unix milliseconds; before their birth.
 	Ends string
-	// RoomEnds is the sorted set of the boards in rooms' sets that have an end, as "<board> <uid>",
-	// by when they are taken out, in Unix milliseconds.
+	// RoomEnds is the sorted set of "<board> <uid>" by when they leave rooms' sets, in Unix milliseconds.
 	RoomEnds string
 	// Applied is the hash of how far a master of Redis is in the command topic; <tag> stands for one whose
 	// slot the master has, <topic> for [Names.Commands].
 	Applied string
-	// Controller is the lease of the controller that works; AbsentTopics is its hash of
-	// topics whose board Redis does not know, topic to since when, in Unix milliseconds.
+	// Controller is the working controller's lease; AbsentTopics its hash of topics without board, to since when (ms).
 	Controller, AbsentTopics string
 
-	// Commands is the topic of commands; Refused that of those that are not applied; Ledger
-	// that of every applied change of the boards that are kept in a ledger ([LedgerUpdate]);
-	// Finals that of the results of closed boards ([Final]);
-	// UpdatePrefix starts the name of each board's update topic; ClassPrefix that of the
-	// topic that boards of a class and day share.
+	// Commands is the topic of commands; Refused that of those that are not applied; Ledger that of every applied
+	// change of the boards that are kept in a ledger ([LedgerUpdate]); Finals that of the results of closed boards
+	// ([Final]); UpdatePrefix starts the name of each board's update topic; ClassPrefix that of the topic that boards
+	// of a class and day share.
 	Commands     string
 	Refused      string
 	Ledger       string
@@ -55,12 +48,18 @@ type Names struct {
 	ClassPrefix  string
 }
 
-// PlaceKey is the key that each of several instances of Redis that know nothing of each other has: its place among them, as "2/3".
+// PlaceKey has the place of an instance of Redis among several that know nothing of each other, as "2/3".
 const PlaceKey = "rankcache:place"
 
-// MasterWrittenKey returns the key of the time ([ParseWritten]) that keepers write on each of several masters, by which the age of
-// its replicas is told: of that with the slot of a tag. It is true whoever has written it: what a server has behind it is no older.
+// MasterWrittenKey returns the key of the time ([ParseWritten]) that keepers write on each of several masters, by which
+// the age of its replicas is told: of that with the slot of a tag. It is true whoever has written it: what a server has
+// behind it is no older.
 func MasterWrittenKey(tag string) string { return rankcache.OwnPrefix + "written:{" + tag + "}" }
+
+// MemberChangesKey returns the key that counts a member's changes on all boards in a minute of the clock.
+func MemberChangesKey(minute, member string) string {
+	return rankcache.OwnPrefix + "changes:" + minute + ":" + member
+}
 
 // DefaultNames returns the names of the wire contract.
 func DefaultNames() Names {
@@ -89,8 +88,7 @@ func DefaultNames() Names {
 	}
 }
 
-// Check returns an error that names the first pattern without its placeholder or
-// the first topic name that Kafka would reject.
+// Check returns an error for the first pattern without its placeholder, or topic name that Kafka would reject.
 func (n Names) Check() error {
 	for _, p := range []struct{ what, pattern, must string }{
 		{"board key", n.Board, "<board>"},
@@ -126,15 +124,14 @@ func (n Names) Check() error {
 	return checkTopic("update topic prefix", n.UpdatePrefix, maxTopicLen-rankcache.MaxBoardLen)
 }
 
-// maxTopicLen is Kafka's limit.
-const maxTopicLen = 249
+const maxTopicLen = 249 // Kafka's limit
 
 func checkTopic(what, name string, limit int) error {
 	if len(name) == 0 || len(name) > limit {
 		return fmt.Errorf("%s %q: want 1 to %d characters", what, name, limit)
 	}
 	for i := range len(name) { // a topic may be longer than a board id, and has no ":"
-		if c := name[i : i+1]; c == ":" || rankcache.BoardID(c).Check() != nil {
+		if c := name[i : i+1]; c == ":" || !plain(c[0]) {
 			return fmt.Errorf("%s %q: want characters of A-Z a-z 0-9 . _ -", what, name)
 		}
 	}
@@ -145,16 +142,23 @@ func checkTopic(what, name string, limit int) error {
 func (n Names) BoardKey(b rankcache.BoardID) string { return fill(n.Board, "<board>", string(b)) }
 
 // MetaKey returns the key of the board's [Meta].
-func (n Names) MetaKey(b rankcache.BoardID) string { return fill(n.Meta, "<board>", string(b)) }
+func (n Names) MetaKey(b rankcache.BoardID) string { return n.beside(n.Meta, b) }
 
-// OrdersKey returns the key of one hash of applied order ids: set is the turn's
-// parity or [PrimeSet], bucket that of [OrderBucket].
+// beside returns a key of a board beside its sorted set, in the slot of that.
+func (n Names) beside(pattern string, b rankcache.BoardID) string {
+	if name, ok := strings.CutPrefix(pattern, "{<board>}:"); ok && !strings.Contains(n.Board, "{") && b.HasTag() {
+		pattern = rankcache.OwnPrefix + name + ":<board>"
+	}
+	return fill(pattern, "<board>", string(b))
+}
+
+// OrdersKey returns the key of one hash of order ids: set is the turn's parity or [PrimeSet], bucket [OrderBucket]'s.
 func (n Names) OrdersKey(b rankcache.BoardID, set, bucket int) string {
-	return fill(fill(n.Orders, "<board>", string(b)), "<bucket>", strconv.Itoa(set)+"."+strconv.Itoa(bucket))
+	return fill(n.beside(n.Orders, b), "<bucket>", strconv.Itoa(set)+"."+strconv.Itoa(bucket))
 }
 
 // AdopterKey returns the key of the lease of the writer that adds up the board.
-func (n Names) AdopterKey(b rankcache.BoardID) string { return fill(n.Adopter, "<board>", string(b)) }
+func (n Names) AdopterKey(b rankcache.BoardID) string { return n.beside(n.Adopter, b) }
 
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
@@ -162,14 +166,12 @@ func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 // HotKey returns the key of the hot-key verdict of a Redis instance.
 func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>", instance) }
 
-// StatesKey returns the key of the states of all super-hot boards of a Redis instance, as its keeper publishes
-// them ([States]).
+// StatesKey returns the key of all super-hot boards' states, as an instance's keeper publishes them ([States]).
 func (n Names) StatesKey(instance string) string {
 	return fill(n.States, "<instance>", instance) + statesValue
 }
 
-// HiddenListKey returns the key of the hash of the members that are hidden on all boards of a class, to the serial of
-// what hid them: a board is born with it.
+// HiddenListKey returns the key of the hash of members hidden on all of a class's boards, to the serial that hid them.
 func (n Names) HiddenListKey(class string) string { return n.Rooms + ":hidden:" + class }
 
 // KeeperKey returns the key of the lease of the keeper that works for an instance.
@@ -194,8 +196,7 @@ func (n Names) AppliedKey(tag string) string {
 	return fill(fill(n.Applied, "<tag>", tag), "<topic>", n.Commands)
 }
 
-// WantedKey returns the key, beside [Names.AppliedKey], of the set of the boards of a damaged master whose
-// commands wait for the ledger.
+// WantedKey returns the key of the set of a damaged master's boards whose commands wait for the ledger.
 func (n Names) WantedKey(tag string) string { return n.besideApplied(tag, ":wanted") }
 
 // AnswersKey returns the key of the hash of what the ledger has answered for such boards: "<answer> <era>", where the
@@ -206,17 +207,28 @@ func (n Names) besideApplied(tag, suffix string) string {
 	return fill(fill(n.Applied, "<tag>", tag), "<topic>", n.Commands+suffix)
 }
 
-// BoardOfKey is the inverse of [Names.BoardKey]: it returns the board whose sorted
-// set is at key, and false for every other key. With the default pattern any legal
-// id is a board, except a key that matches one of the other patterns.
+// BoardOfKey is the inverse of [Names.BoardKey]: it returns the board whose sorted set is at key, and false for every
+// other key. With the default pattern any legal id is a board, except a key that matches one of the other patterns.
 func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
+	b, ok := n.idOfKey(key)
+	return b, ok && b.Check() == nil
+}
+
+func (n Names) idOfKey(key string) (rankcache.BoardID, bool) {
 	if n.isOwn(key) {
 		return "", false
 	}
 	before, after, _ := strings.Cut(n.Board, "<board>")
 	id, ok := cutBoth(key, before, after)
-	b := rankcache.BoardID(id)
-	return b, ok && b.Check() == nil
+	return rankcache.BoardID(id), ok
+}
+
+// UnfitKey returns why a key at a board's place is none: its id is no id. Nil: it is one, or at another place.
+func (n Names) UnfitKey(key string) error {
+	if b, ok := n.idOfKey(key); ok {
+		return b.Check()
+	}
+	return nil
 }
 
 // CheckBoard returns an error that wraps [rankcache.ErrBoard] unless the id is one that a board
@@ -251,14 +263,12 @@ func (n Names) IsShared(key string) bool {
 	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.States+statesValue) || matches(key, n.States+statesWritten) || matches(key, n.States+keeperLease) || matches(key, n.States+readsHash) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
 }
 
-// Topic returns the topic of the board's updates. Kafka allows no ":" in a name,
-// so it becomes "."; readers take the board from the update, never from the topic.
+// Topic returns the topic of the board's updates, ":" as "." and others escaped; readers take the board from updates.
 func (n Names) Topic(b rankcache.BoardID) string {
-	return n.UpdatePrefix + strings.ReplaceAll(string(b), ":", ".")
+	return n.UpdatePrefix + strings.ReplaceAll(escape(b, '_', maxTopicLen-len(n.UpdatePrefix)), ":", ".")
 }
 
-// ClassTopic returns the topic of the updates of all boards of a class whose periods
-// are parts of one day; date is written as 20261122.
+// ClassTopic returns the topic of the class's boards of parts of one day; date is written as 20261122.
 func (n Names) ClassTopic(class, date string) string { return n.ClassPrefix + class + "." + date }
 
 func fill(pattern, placeholder, value string) string {
@@ -266,8 +276,7 @@ func fill(pattern, placeholder, value string) string {
 	return before + value + after
 }
 
-// matches reports whether key could be made from pattern by filling its first
-// placeholder (and anything after a second one).
+// matches reports whether key could be pattern with its first placeholder, and all behind a second, filled.
 func matches(key, pattern string) bool {
 	before, rest, _ := strings.Cut(pattern, "<")
 	_, after, _ := strings.Cut(rest, ">")

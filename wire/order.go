@@ -16,25 +16,6 @@ func OrderField(orderID string) string {
 	return string(sum[:orderFieldLen])
 }
 
-// placeAt is where an order's record has run and seq, as apply.lua packs it: behind the
-// mark and the score.
-const placeAt = 7 + 8
-
-// OrderPlace returns where in its board's history the change of an order's record is. It
-// reports false for what is no record.
-func OrderPlace(record string) (run, seq uint64, ok bool) {
-	if len(record) < placeAt+7+6 {
-		return 0, 0, false
-	}
-	for _, c := range []byte(record[placeAt : placeAt+7]) {
-		run = run<<8 | uint64(c)
-	}
-	for _, c := range []byte(record[placeAt+7 : placeAt+7+6]) {
-		seq = seq<<8 | uint64(c)
-	}
-	return run, seq, true
-}
-
 // OrderMark returns the fields of a command that a repeat of its order id must have in
 // common with it: op, and a hash of member, number and, if it has any, groups, and data behind a 0.
 func OrderMark(op Op, member string, number float64, groups string) string {
@@ -45,9 +26,9 @@ func OrderMark(op Op, member string, number float64, groups string) string {
 	return string(m[1:])
 }
 
-// AppendOrder appends the record of the order id of a change, as apply.lua packs it; number
-// is what the command added or set, or its serial, and data tells whether members of the board may have data. What the change trimmed
-// follows by [AppendTrim].
+// AppendOrder appends the record of the order id of a change, as apply.lua packs it; number is what the command added
+// or set, or its serial, and data tells whether members of the board may have data. What the change trimmed follows by
+// [AppendTrim].
 func AppendOrder(dst []byte, u *Update, number float64, data bool) []byte {
 	dst = append(dst, OrderMark(u.Op, u.Member, number, u.By+u.Given)...)
 	score := u.Score
@@ -63,8 +44,8 @@ func AppendOrder(dst []byte, u *Update, number float64, data bool) []byte {
 	if data {
 		dst = append(appendInt(dst, uint64(len(u.Data)), 2), u.Data...)
 	}
-	if u.Veil.Serial != 0 {
-		dst = AppendVeil(dst, u.Veil)
+	if u.Hiding.Serial != 0 {
+		dst = AppendHiding(dst, u.Hiding)
 	}
 	return dst
 }

@@ -2,12 +2,10 @@ package wire
 
 import "fmt"
 
-// PositionsLife is the field of the hash at [Names.AppliedKey] beside the partitions: the name that the
-// hash got when it was made.
-const PositionsLife = "life"
+const PositionsLife = "life" // the field of [Names.AppliedKey] beside the partitions: the hash's name since it was made
 
-// PositionsDamaged is the field that a master has, beside its positions, which may lack changes that are not
-// in the topic any more: "<since when, in Unix milliseconds> <partitions of the topic>". The ledger takes it away once all
+// PositionsDamaged is the field that a master has, beside its positions, which may lack changes that are not in the
+// topic any more: "<since when, in Unix milliseconds> <partitions of the topic>". The ledger takes it away once all
 // boards are whole, and all partitions are healed in the present era.
 const PositionsDamaged = "damaged"
 
@@ -15,8 +13,7 @@ const PositionsDamaged = "damaged"
 const (
 	AnswerGo    = "go"    // it is there again, or the ledger does not have it
 	AnswerEnded = "ended" // it has a final
-	// AnswersLeft is, in place of a board, the field of the number of boards that are still to be looked at.
-	AnswersLeft = ""
+	AnswersLeft = ""      // is, in place of a board, the field of the number of boards that are still to be looked at
 )
 
 // Position is how far a master of Redis is in a partition of the topic of commands.

@@ -11,11 +11,9 @@ import (
 	"rankcache"
 )
 
-// A rolling board is the sum of the boards of several periods. What those that have ended give a member is one command of
-// the controller: its prime.
+// A rolling board is the sum of several periods' boards. What ended ones give a member is one command: its prime.
 
-// PrimeSet is the set of orders that has the primes of a rolling board until all of them are applied: see [Names.OrdersKey].
-const PrimeSet = 2
+const PrimeSet = 2 // the set of orders with a rolling board's primes until all are applied: see [Names.OrdersKey]
 
 // Whole is the value of the field ” of these hashes if the board has had all increments that change it as they come.
 const Whole = "whole"
@@ -30,11 +28,10 @@ func PrimeOrder(tag, of, member string) string {
 	return id
 }
 
-// primesOfLen is the length of what [PrimesOf] returns.
-const primesOfLen = 12
+const primesOfLen = 12 // the length of what [PrimesOf] returns
 
-// PrimesOf returns 12 hex digits for the boards that primes are made of, and their checksums: primes of anything else have
-// other order ids, so that a board that has some of both never has as many as it should.
+// PrimesOf returns 12 hex digits for the boards that primes are made of, and their checksums: primes of anything else
+// have other order ids, so that a board that has some of both never has as many as it should.
 func PrimesOf(sums map[rankcache.BoardID]uint64) string {
 	digest := sha256.New()
 	for _, b := range slices.Sorted(maps.Keys(sums)) {
@@ -49,8 +46,7 @@ func IsPrimeOrder(id, tag, member string) bool {
 	return len(id) > first+primesOfLen && id == PrimeOrder(tag, id[first:first+primesOfLen], member)
 }
 
-// Prime returns a prime as the topic of commands has it. The same one has the same bytes whenever it is made; at is in
-// Unix milliseconds.
+// Prime returns a prime as the topic has it, always in the same bytes; at is in Unix milliseconds.
 func Prime(b rankcache.BoardID, tag, of, member string, number float64, at int64) []byte {
 	text, _ := json.Marshal(struct { // finite numbers and strings
 		Order  string            `json:"order"`

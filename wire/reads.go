@@ -12,8 +12,7 @@ import (
 
 // Reads is a sidecar's report of the boards that it is asked for most: one value of Redis, made anew each second.
 type Reads struct {
-	// At tells one report from the next: Unix milliseconds of the sidecar's clock.
-	At     uint64
+	At     uint64 // tells one report from the next: Unix milliseconds of the sidecar's clock
 	Boards []BoardReads
 }
 
@@ -23,23 +22,19 @@ type BoardReads struct {
 	Rate  uint64 // reads a second
 }
 
-// A report has: version 1; At (8 bytes, big-endian); of each board, in the order of their ids: rate, length of the id (both as
-// [binary.AppendUvarint] writes them), id.
+// A report has: version 1; At (8 bytes, big-endian); of each board, by id: rate, length of the id (uvarints), id.
 const (
 	readsVersion = 1
 	readsHead    = 1 + 8
 
-	// MaxReads is the most boards of one report.
-	MaxReads = 64
+	MaxReads = 64 // the most boards of one report
 	// MaxReadsLen is the length of the longest report.
 	MaxReadsLen = readsHead + MaxReads*(binary.MaxVarintLen64+2+rankcache.MaxBoardLen)
 )
 
-// ErrReads reports a value that is no [Reads] of this version.
-var ErrReads = errors.New("bad report of reads")
+var ErrReads = errors.New("bad report of reads") // reports a value that is no [Reads] of this version
 
-// AppendReads appends a report and returns the longer slice. It sorts the boards; where there are more than MaxReads, those that are
-// read most are in it.
+// AppendReads appends a report, and sorts the boards; of more than MaxReads those read most are in it.
 func AppendReads(dst []byte, at uint64, boards []BoardReads) []byte {
 	if len(boards) > MaxReads {
 		slices.SortFunc(boards, func(a, b BoardReads) int { return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Board, b.Board)) })
@@ -54,7 +49,7 @@ func AppendReads(dst []byte, at uint64, boards []BoardReads) []byte {
 	return dst
 }
 
-// ParseReads reads a report: no board is in it twice, and each id is one that a board may have. The error wraps [ErrReads].
+// ParseReads reads a report of each board once, whose ids boards may have. The error wraps [ErrReads].
 func ParseReads(value string) (r Reads, err error) {
 	bad := func(what string) (Reads, error) {
 		return Reads{}, fmt.Errorf("%w: %d bytes, %s: check that all sidecars are of one version and that nothing else uses the key", ErrReads, len(value), what)

@@ -16,12 +16,11 @@ import (
 	"rankcache"
 )
 
-// States is what a keeper has read of all super-hot boards of a Redis instance: one value of Redis, with a serial that
-// rises by one with each value. It is immutable, and its methods may be called concurrently. The zero value has nothing.
+// States is a keeper's reading of all super-hot boards of an instance: one value, with a serial that rises. It is
+// immutable, for concurrent use. The zero value has nothing.
 type States struct {
-	Serial uint64
-	// Every is how often the keeper reads.
-	Every   time.Duration
+	Serial  uint64
+	Every   time.Duration // how often the keeper reads
 	entries string
 }
 
@@ -47,19 +46,15 @@ const (
 
 	runLen, seqLen, sumLen = 7, 5, 6
 
-	// MaxStates is the most boards of one value.
-	MaxStates = 50_000
-	// MaxStatesLen is the length of the longest value.
-	MaxStatesLen = statesHead + MaxStates*stateLen + statesTail
-	// MaxStatesEvery is the longest [States.Every].
-	MaxStatesEvery = 10 * time.Second
+	MaxStates      = 50_000                                       // the most boards of one value
+	MaxStatesLen   = statesHead + MaxStates*stateLen + statesTail // the length of the longest value
+	MaxStatesEvery = 10 * time.Second                             // the longest [States.Every]
 )
 
 // SerialFirst and SerialLast are the indexes of the first and the last byte of a value's serial.
 const SerialFirst, SerialLast = serialAt, serialAt + serialLen - 1
 
-// ErrStates reports a value that is no [States] of this version and instance.
-var ErrStates = errors.New("bad states of boards")
+var ErrStates = errors.New("bad states of boards") // reports a value that is no [States] of this version and instance
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -82,8 +77,7 @@ func ParseSerial(text string) (uint64, bool) {
 	return binary.BigEndian.Uint64([]byte(text)), true
 }
 
-// AppendStates appends a value and returns the longer slice. It sorts the boards. Those of which it can't tell apart two, or that
-// don't fit, are not in it: readers ask Redis about them.
+// AppendStates appends a value, and sorts the boards. Those that it can't tell apart, or don't fit, are left out.
 func AppendStates(dst []byte, instance string, serial uint64, every time.Duration, boards []BoardState) []byte {
 	slices.SortFunc(boards, func(a, b BoardState) int { return cmp.Compare(a.Board, b.Board) })
 	from := len(dst)
@@ -194,15 +188,12 @@ func parseState(key uint64, text string) (b BoardState, ok bool) {
 	return b, b.Life <= LifeFinal
 }
 
-// ErrWritten reports a value of [Names.WrittenKey] that is no time.
-var ErrWritten = errors.New("bad time of a keeper")
+var ErrWritten = errors.New("bad time of a keeper") // reports a value of [Names.WrittenKey] that is no time
 
-// MaxWrittenLen is the length of the longest value of [Names.WrittenKey].
-const MaxWrittenLen = 16
+const MaxWrittenLen = 16 // the length of the longest value of [Names.WrittenKey]
 
-// ParseWritten reads a value of [Names.WrittenKey]: the time in Unix microseconds, by the clock of the Redis that the keeper
-// writes to, at which it was written. A replica that has it has all that its master had then. The error wraps
-// [ErrWritten].
+// ParseWritten reads [Names.WrittenKey]: a time in Unix microseconds by the keeper's Redis. A replica that has it has
+// all that its master had then. The error wraps [ErrWritten].
 func ParseWritten(text string) (time.Time, error) {
 	us, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || us == 0 || len(text) > MaxWrittenLen {

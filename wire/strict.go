@@ -31,9 +31,8 @@ func (e *BadJSON) Error() string {
 // Unwrap returns the cause.
 func (e *BadJSON) Unwrap() error { return e.Err }
 
-// DecodeStrict reads one JSON value that others wrote. It refuses fields that into has not, or has
-// in other letters, fields that come twice, a null among texts of a list, and text that is not Unicode, which
-// encoding/json replaces: it would be another member. The error is a [*BadJSON].
+// DecodeStrict reads one JSON value that others wrote. It refuses unknown, misspelt and doubled fields, nulls in lists
+// of texts, and text that is not Unicode. The error is a [*BadJSON].
 func DecodeStrict(data []byte, into any) error {
 	return decode(data, into, strict)
 }

@@ -2,24 +2,18 @@ package wire
 
 import "math"
 
-// MaxTieScore is the highest score, and its negative the lowest, of a board that ranks
-// equal scores by who came to them first or last.
-const MaxTieScore = 1 << 40
+const MaxTieScore = 1 << 40 // the highest score, and its negative the lowest, of a board with ties first or last
 
-// maxTieDigits is the most binary digits of a tie-break.
-const maxTieDigits = 40
+const maxTieDigits = 40 // the most binary digits of a tie-break
 
-// tieSteps is how many tie-breaks a whole score has: one more than its greatest. All
-// members with one score have the same number.
+// tieSteps is how many tie-breaks a whole score has, one more than its greatest.
 func tieSteps(score float64) uint64 {
 	_, digits := math.Frexp(score) // before the binary point
 	return 1 << min(maxTieDigits, 53-digits)
 }
 
-// TieScore returns what Redis keeps for a whole score that a member came to at seq reach:
-// the score and a fraction below 1, which ranks the first comer before the others if
-// scores descend; with last, the last one. apply.lua computes the same. From the seq on
-// that [TieLimit] returns, all have the same fraction.
+// TieScore returns what Redis keeps for a whole score reached at seq reach: it and a fraction below 1 that ranks the
+// first comer first; with last, the last. apply.lua does the same, up to [TieLimit]'s seq.
 func TieScore(score float64, reach uint64, last bool) float64 {
 	steps := tieSteps(score)
 	n := min(reach, steps-1)
@@ -29,8 +23,7 @@ func TieScore(score float64, reach uint64, last bool) float64 {
 	return score + float64(n)/float64(steps)
 }
 
-// TieLimit returns the seq from which on members that come to the whole score of a raw one tie
-// among themselves.
+// TieLimit returns the seq from which on members that come to the whole score of a raw one tie among themselves.
 func TieLimit(raw float64) uint64 { return tieSteps(math.Floor(raw)) - 1 }
 
 // IsTied reports whether the raw score of an update, of which nothing else tells how it is shown,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"rankcache"
@@ -34,10 +35,10 @@ func CheckOrderID(id string) error {
 // Op is a command's operation on a member's score.
 type Op uint8
 
-// The operations of commands and updates. OpTrim is of updates alone: the writer has
-// removed the last member of a board that keeps only its best. OpBest gives the member a
-// number as its score, unless it has a better one. OpHide and OpRestore are of commands alone: they change whether a
-// member is on the board ([Veil]).
+// The operations of commands and updates. OpTrim is of updates alone: the writer has removed the last member of a board
+// that keeps only its best. OpBest gives the member a number as its score, unless it has a better one. OpHide and
+// OpRestore are of commands alone: they change whether a member is on the board ([Hiding]). OpForget is a delete that
+// every class takes, with all that the board's keys have of the member.
 const (
 	OpIncr Op = iota + 1
 	OpSet
@@ -46,55 +47,56 @@ const (
 	OpBest
 	OpHide
 	OpRestore
+	OpForget
 )
 
-var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete", OpTrim: "trim", OpBest: "best", OpHide: "hide", OpRestore: "restore"}
+var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete", OpTrim: "trim", OpBest: "best", OpHide: "hide", OpRestore: "restore", OpForget: "forget"}
 
 // Removes reports whether the operation takes the member from the board.
-func (op Op) Removes() bool { return op == OpDelete || op == OpTrim }
+func (op Op) Removes() bool { return op == OpDelete || op == OpTrim || op == OpForget }
 
 // HasDelta reports whether an update tells the command's number beside the score that came of it.
 func (op Op) HasDelta() bool { return op == OpIncr || op == OpBest }
 
-// Commutes reports whether changes of one member by op and by another command leave the same score in
-// either sequence.
+// Commutes reports whether changes of one member by op and by another command leave the same score in either sequence.
 func (op Op) Commutes(other Op) bool { return op == other && op.HasDelta() }
 
 // Moves reports whether the operation takes a member out of sight, or brings it back.
 func (op Op) Moves() bool { return op == OpHide || op == OpRestore }
 
+// Own reports whether the operation is of its board alone: what that feeds does not get it, and limits don't count it.
+func (op Op) Own() bool { return op.Moves() || op == OpForget }
+
 // ParseOp returns the operation of a command named s, or an error that wraps [ErrOp].
 func ParseOp(s string) (Op, error) {
 	for op, name := range opNames {
-		if name == s && s != "" && Op(op) != OpTrim && !Op(op).Moves() {
+		if name == s && s != "" && Op(op) != OpTrim && !Op(op).Own() {
 			return Op(op), nil
 		}
 	}
 	return 0, fmt.Errorf("%w %.20q: want incr, set, best or delete", ErrOp, s)
 }
 
-// ParseUpdateOp returns the operation of an update named s, as [ParseOp] does of a command: a trim, a hide or restore, too.
+// ParseUpdateOp returns the operation of an update named s, as [ParseOp] does of a command: a trim, a hide,
+// restore or forget, too.
 func ParseUpdateOp(s string) (Op, error) {
-	for _, op := range []Op{OpTrim, OpHide, OpRestore} {
-		if s == opNames[op] {
-			return op, nil
-		}
+	if op := slices.Index(opNames[1:], s); op >= 0 {
+		return Op(op + 1), nil
 	}
 	return ParseOp(s)
 }
 
 // String returns the operation as it is written on the wire.
 func (op Op) String() string {
-	if op >= OpIncr && op <= OpRestore {
+	if op >= OpIncr && op <= OpForget {
 		return opNames[op]
 	}
 	return "op(" + strconv.Itoa(int(op)) + ")"
 }
 
-// Update is one applied change of one board, as it travels on the board's topic.
-// A member takes the state of its highest Seq, so duplicates, reordering and
-// re-reads are harmless; with Seq 0 (the producer keeps none) the change counts
-// once per OrderID.
+// Update is one applied change of one board, as it travels on the board's topic. A member takes the state of its
+// highest Seq, so duplicates, reordering and re-reads are harmless; with Seq 0 (the producer keeps none) the change
+// counts once per OrderID.
 type Update struct {
 	Board   rankcache.BoardID
 	Member  string
@@ -111,7 +113,7 @@ type Update struct {
 	By      string              // the member's groups at that time, as [AppendDims] writes them; on the ledger's topic alone
 	Given   string              // the command's data behind a 0, "" if it had none; on the ledger's topic alone
 	At      int64               // when the command was given, Unix milliseconds
-	Veil    Veil                // of a member that is, or was, hidden; on the ledger's topic alone
+	Hiding  Hiding              // of a member that is, or was, hidden; on the ledger's topic alone
 	Data    string              // the member's after the change; "" if it has none
 }
 
@@ -119,9 +121,9 @@ type Update struct {
 // raw score and delta, and a set for a best, and returns the longer slice. [DecodeUpdate] reads them
 // back as those of a board whose scores are shown as they are, and all else of a valid u unchanged.
 func AppendUpdate(dst []byte, u *Update) []byte {
-	if u.Op == OpBest || u.Op.Moves() || u.Veil.Hidden { // which older sidecars don't know, and for which the score is all that counts
+	if u.Op == OpBest || u.Op.Own() || u.Hiding.Hidden { // which older sidecars don't know, and for which the score is all that counts
 		set := *u
-		if set.Op = OpSet; u.Veil.Hidden || u.Veil.Bare {
+		if set.Op = OpSet; !u.Seen() {
 			set.Op = OpDelete
 		}
 		u = &set
@@ -129,15 +131,15 @@ func AppendUpdate(dst []byte, u *Update) []byte {
 	return u.append(dst, 2, u.Score, u.Form.Raw(u.Delta), false)
 }
 
-// AppendShownUpdate is [AppendUpdate] for those who have posted the change: score is the one
-// that is shown, and raw stands beside it where it is another. Data is there as it is. A hidden member's score is the one
-// that it would come back with.
+// AppendShownUpdate is [AppendUpdate] for those who have posted the change: score is the one that is shown, and raw
+// stands beside it where it is another. Data is there as it is. A hidden member's score is the one that it would come
+// back with.
 func AppendShownUpdate(dst []byte, u *Update) []byte {
 	shown := u.Form.Shown(u.Score)
 	without := *u
 	without.Data = ""
 	dst = without.append(dst, 2, shown, u.Delta, shown != u.Score)
-	if u.Veil.Hidden {
+	if u.Hiding.Hidden {
 		dst = append(dst[:len(dst)-1], `,"hidden":true}`...)
 	}
 	if u.Data != "" {
@@ -187,10 +189,10 @@ func (u *Update) appendState(dst []byte) []byte {
 }
 
 // Scored reports whether the member has a score after u, seen or not.
-func (u *Update) Scored() bool { return !u.Op.Removes() && !u.Veil.Bare }
+func (u *Update) Scored() bool { return !u.Op.Removes() && !u.Hiding.Bare }
 
 // Seen reports whether the member is on the board after u.
-func (u *Update) Seen() bool { return u.Scored() && !u.Veil.Hidden }
+func (u *Update) Seen() bool { return u.Scored() && !u.Hiding.Hidden }
 
 // State returns the board's state after u.
 func (u *Update) State() rankcache.State {
@@ -206,8 +208,7 @@ func AppendSum(dst []byte, sum uint64) []byte {
 	return dst
 }
 
-// AppendString appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD, as in encoding/json.
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
 func AppendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
@@ -220,8 +221,7 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// AppendScore appends a finite f as the shortest JSON number that reads back as
-// the same double; -0 is written 0.
+// AppendScore appends a finite f as the shortest JSON number that reads back as the same double; -0 is written 0.
 func AppendScore(dst []byte, f float64) []byte {
 	if i := int64(f); float64(i) == f && i > -1e15 && i < 1e15 {
 		return strconv.AppendInt(dst, i, 10)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/redisclock"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -30,17 +32,13 @@ return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')`)
 )
 
 const (
-	// adoptTimeout bounds one attempt to add up a board. It outlives the post that
-	// began it, so that a large board is adopted at all.
+	// adoptTimeout bounds one adoption. It outlives its post, so that a large board is adopted at all.
 	adoptTimeout = 2 * time.Minute
-	// leaseTime is how long other writers wait for one that has died meanwhile.
-	leaseTime = 10 * time.Second
-	// adoptPage is how many members are read at once.
-	adoptPage = 5000
+	leaseTime    = 10 * time.Second // how long other writers wait for one that has died meanwhile
+	adoptPage    = 5000             // how many members are read at once
 )
 
-// adopter makes boards ready for commands: their birth, the turn of their orders, and the
-// adoption of those that something else has changed. It is safe for concurrent use.
+// adopter makes boards ready: birth, turn of orders, adoption of changed ones. Concurrent use is safe.
 type adopter struct {
 	client  redis.UniversalClient
 	names   wire.Names
@@ -75,8 +73,7 @@ func newAdopter(opts Options, m *metrics) *adopter {
 // errAdopting tells that commands of a board have to wait.
 var errAdopting = errors.New("the board is being adopted: a writer adds up its members, or a rebuild writes them")
 
-// adopt adds up a board that is marked so, unless another writer does, which is an
-// error that wraps errAdopting. It returns when the board is ready or ctx ends.
+// adopt adds up a marked board until it is ready or ctx ends; an error of errAdopting if another writer does.
 func (a *adopter) adopt(ctx context.Context, b rankcache.BoardID) error {
 	done := a.adoptions.DoChan(string(b), func() (any, error) {
 		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptTimeout)
@@ -91,7 +88,6 @@ func (a *adopter) adopt(ctx context.Context, b rankcache.BoardID) error {
 	}
 }
 
-// adoption makes one attempt.
 func (a *adopter) adoption(ctx context.Context, b rankcache.BoardID) error {
 	begin, lease := time.Now(), rand.Text()
 	history, err := takeScript.Run(ctx, a.client, []string{a.names.AdopterKey(b)}, lease, leaseTime.Milliseconds()).Text()
@@ -175,4 +171,55 @@ func (a *adopter) textsOf(ctx context.Context, data string, rows []redis.Z, ther
 		texts[i] = rankcache.JoinData(texts[i], text)
 	}
 	return texts, nil
+}
+
+const (
+	readoptEvery = time.Second // how often boards are looked for whose sum is wrong
+	readoptPage  = 100         // about how many are adopted each time
+)
+
+// forgetScript removes a field of a hash if its value is unchanged.
+var forgetScript = redis.NewScript(`if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end return 0`)
+
+type readopter struct{ *adopter } // adopts boards whose sum in Redis is wrong. It is safe for concurrent use.
+
+// readopt adopts the boards of which a sidecar has found that their sum in Redis is wrong, until ctx ends.
+func (a readopter) readopt(ctx context.Context) {
+	limit := logLimit()
+	for range tick.Every(ctx, readoptEvery) {
+		if err := a.readoptOnce(ctx); err != nil && ctx.Err() == nil {
+			limit.Do(func() { a.log.Warn("boards with a wrong sum not adopted, retrying", "err", err) })
+		}
+	}
+}
+
+func (a readopter) readoptOnce(ctx context.Context) error {
+	fields, _, err := a.client.HScan(ctx, a.names.Readopt, 0, "", readoptPage).Result()
+	if err != nil {
+		return err
+	}
+	for i := 0; i+1 < len(fields); i += 2 {
+		board, run := rankcache.BoardID(fields[i]), fields[i+1]
+		if err := a.readoptBoard(ctx, board, run); err != nil && asRefusal(err) == nil {
+			return err
+		}
+		if err := forgetScript.Run(ctx, a.client, []string{a.names.Readopt}, fields[i], run).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readoptBoard adopts the board if run is still its run.
+func (a readopter) readoptBoard(ctx context.Context, b rankcache.BoardID, run string) error {
+	if n, err := strconv.ParseUint(run, 10, 53); b.Check() != nil || err != nil || n == 0 {
+		return nil // not of a sidecar
+	}
+	_, kind, _ := a.tiers.File().Board(b)
+	for range 3 { // the first may learn the number of buckets, and the eras
+		if err := a.prepare(ctx, b, rules{kind: kind, keep: keepAsItIs}, run); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -21,9 +21,8 @@ import (
 // first time may be of another era, have another number of buckets, hide members, and then need a preparation.
 const maxPasses = 7
 
-// applier applies commands in Redis: the only code that changes a score. All keys of a
-// script carry the board as hash tag, so that a cluster runs it in the board's slot. It
-// is safe for concurrent use.
+// applier applies commands in Redis: the only code that changes a score. All keys of a script carry the board as hash
+// tag, so that a cluster runs it in the board's slot. It is safe for concurrent use.
 type applier struct {
 	*adopter
 	posts    gatherer
@@ -48,8 +47,10 @@ type job struct {
 	clockLimit time.Duration
 	round      *round // of its batch; nil: it was posted
 	told       bool   // what came of it is published already
+	era        string // of the one server that may have answered; "" if there are several
+	past       bool   // a repeat of another run than the board has there
 	origin     string // as its order's record has it; "" if its record is not known
-	first      bool   // a repeat only of what came of its own record; of posts
+	first      bool   // a repeat only of what came of its own record
 	place      string // of its record, as apply.lua takes it; "" if it was posted, or the topic's id is not known
 	done       bool   // Redis replied with an update or a refusal
 	waits      bool   // in this attempt: for the ledger to rebuild its board
@@ -57,10 +58,9 @@ type job struct {
 	waited     bool // for an adoption
 }
 
-// apply sends the jobs that are not done and sets their outcomes. After an error, which
-// wraps [rankcache.ErrUnavailable], some may be done and others not. Calling it again
-// is safe: an order id that was applied is answered from its record. Jobs of boards that wait for
-// the ledger are left as they are.
+// apply sends the jobs that are not done and sets their outcomes. After an error, which wraps
+// [rankcache.ErrUnavailable], some may be done and others not. Calling it again is safe: an order id that was applied
+// is answered from its record. Jobs of boards that wait for the ledger are left as they are.
 //
 // Commands of one board are applied in the sequence of jobs where it matters (see callsOf). Those
 // outside of their period come last, as they may be repeats of others.
@@ -85,8 +85,7 @@ func split(jobs []*job) (inside, outside []*job) {
 	return inside, outside
 }
 
-// applyPosts is apply for the jobs of one request, which share pipelines with those of
-// others.
+// applyPosts is apply for the jobs of one request, which share pipelines with those of others.
 func (a *applier) applyPosts(ctx context.Context, jobs []*job) error {
 	a.await(ctx, jobs)
 	inside, outside := split(jobs)
@@ -243,12 +242,25 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	board, r := jobs[0].Board, &jobs[0].rules
 	f := r.features()
 	f.Hidden = f.mayBeHidden() && (a.hiding.has(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
+	f.Forget = slices.ContainsFunc(jobs, func(j *job) bool { return j.Op == wire.OpForget })
 	n := a.buckets.of(board)
 	keys = a.appendCompanions([]string{a.names.BoardKey(board), a.names.MetaKey(board)}, board, f)
+	if f.Forget {
+		for _, c := range wire.Companions() {
+			keys = append(keys, a.names.CompanionKey(board, c))
+		}
+		keys = append(keys, a.names.LadderKey(board))
+	}
 	now := a.now().UnixMilli()
 	args = []any{now, n, a.keepOf(r)}
 	if f.Durable {
-		args = append(args, a.erasOf(jobs[0]))
+		list := a.erasOf(jobs[0])
+		args = append(args, list)
+		for _, j := range jobs {
+			if j.era = ""; len(list) == wire.EraLen {
+				j.era = list
+			}
+		}
 	}
 	if f.Guard {
 		args = append(args, guardArgs(r.guard)...)
@@ -304,8 +316,7 @@ func (a *applier) erasOf(j *job) string {
 	return a.eras.list()
 }
 
-// finishCall sets the outcomes of the jobs of one call. It returns an error only if it
-// is worth a retry.
+// finishCall sets the outcomes of the jobs of one call. It returns an error only if it is worth a retry.
 func (a *applier) finishCall(jobs []*job, reply *redis.Cmd) (first error) {
 	value, err := reply.Result()
 	list, isList := value.([]any)
@@ -329,7 +340,8 @@ func (a *applier) finish(j *job, reply string, err error) error {
 	j.need = needNothing
 	if err == nil {
 		j.Outcome, j.need, err = outcome(j.Command, reply)
-		j.first = j.Duplicate && j.round == nil && j.origin != "" && strings.HasSuffix(reply, j.origin)
+		j.first = j.Duplicate && j.origin != "" && strings.HasSuffix(reply, j.origin)
+		j.past = strings.HasPrefix(reply, "<")
 	}
 	if err == nil && j.need == needBuckets {
 		err = a.buckets.note(j.Board, reply[1:])
@@ -350,6 +362,13 @@ func (a *applier) finish(j *job, reply string, err error) error {
 		a.metrics.waits.Inc()
 	}
 	return err
+}
+
+// toPost returns the outcome as a post is told it: a repeat of what came of its own record is none.
+func (j *job) toPost() Outcome {
+	o := j.Outcome
+	o.Duplicate = o.Duplicate && !j.first
+	return o
 }
 
 func anyNeed(jobs []*job) bool {
@@ -409,6 +428,18 @@ func asRefusal(err error) *Refusal {
 	}
 	if isErrorReply(err) && strings.Contains(err.Error(), "WRONGTYPE") {
 		return &Refusal{"type", fmt.Errorf("a key of another type is where one of the board is expected: %w", err)}
+	}
+	return nil
+}
+
+// refusesWrites returns the reply by which Redis tells that it takes no writes now: it can't save, has too few
+// replicas, or is full.
+func refusesWrites(err error) error {
+	reply, _ := errors.AsType[redis.Error](err)
+	for _, prefix := range []string{"MISCONF", "NOREPLICAS", "OOM"} {
+		if reply != nil && strings.HasPrefix(reply.Error(), prefix) {
+			return reply
+		}
 	}
 	return nil
 }

@@ -6,8 +6,8 @@
 -- time of the command in ms, number (what incr adds or set sets), which pair of hashes, the
 -- order id's field, mark (op and a hash of number and member), and of a durable board its origin.
 -- Returns a list with, for each command, "+" and a record if it is applied now, "=" and
--- the earlier record if its order id is known, "!" and a reason if it is refused, "w"
--- while the board is adopted, "p" if prepare.lua has to run first. Of a single command it
+-- the earlier record if its order id is known ("<" if that is of another run than the
+-- durable board has now), "!" and a reason if it is refused, "w" while the board is adopted, "p" if prepare.lua has to run first. Of a single command it
 -- returns the reply alone. Instead of replies it returns "p", "n" and the board's number
 -- of buckets, "m" if the meta can't be read, or "s" if the server's era is none of the caller's.
 -- Layouts: meta in wire/meta.go, record in order.go.
@@ -27,6 +27,7 @@
 --end
 -- Of a board that hides members (bit 128), and of commands to hide or restore one, KEYS then has the hash of hidden
 -- members. The other scripts return "h" for such a board.
+-- Of calls with a command to forget a member follow in KEYS all hashes by member that a board can have, and its ladder.
 -- No functions of its own: to make a closure costs as much as a call of a command.
 local call, pack, unpack, sub, sha1hex = redis.call, struct.pack, struct.unpack, string.sub, redis.sha1hex
 local board, meta = KEYS[1], call('GET', KEYS[2])
@@ -99,6 +100,10 @@ orders = orders + 1
 if flags >= 128 and call('HEXISTS', hidden, '') == 0 then
   return 'p'
 end
+--end
+--if Forget
+local traces = orders -- the first of six
+orders = orders + 6
 --end
 --if Ties
 local floor, frexp, ldexp = math.floor, math.frexp, math.ldexp
@@ -183,7 +188,11 @@ for i = first, #ARGV, 2 do
   --end
   --end
   if record then
-    reply = sub(record, 1, 7) == mark and '=' .. record or '!order_conflict'
+    local sign = '='
+    --if Durable
+    sign = sub(record, 16, 22) == sub(meta, 4, 10) and '=' or '<'
+    --end
+    reply = sub(record, 1, 7) == mark and sign .. record or '!order_conflict'
   elseif waits then -- the reply
   --if Guard
   --if Durable
@@ -212,6 +221,16 @@ for i = first, #ARGV, 2 do
       share = -tonumber(sub(sha1hex(pack('>d', old) .. member), 1, 12), 16)
       --end
     end
+    --if Forget
+    local forgets = op == 8
+    if forgets then -- a delete, of a member that has nothing else: its data are in the share, so they go here
+      op = 3
+      for k = traces, traces + 4 do
+        redis.pcall('HDEL', KEYS[k], member)
+      end
+      redis.pcall('UNLINK', KEYS[traces + 5])
+    end
+    --end
     local base = old
     --if Trim
     if not old then
@@ -305,6 +324,9 @@ for i = first, #ARGV, 2 do
     if not old and op ~= 3 and members >= most then
     --end
       sign = 'M'
+    --if Forget
+    elseif forgets then -- nor this
+    --end
     elseif score <= limit and score >= -limit and (tonumber(redis.pcall('HINCRBY', guard, member, 1)) or 0) > changes then
       sign = 'C'
     --if Gain

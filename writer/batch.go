@@ -16,8 +16,7 @@ const (
 	maxBatchLen = 256 << 10 // bytes
 )
 
-// postBatch answers {"results":[…]} with one element for each command, in their order:
-// {"result":…} as POST /v1/scores answers it, or {"problem":…}.
+// postBatch answers {"results":[…]}: for each command {"result":…} as POST /v1/scores, or {"problem":…}.
 func (p *poster) postBatch(rw http.ResponseWriter, r *http.Request) {
 	p.postSeveral(rw, r, decodeBatch)
 }
@@ -66,8 +65,7 @@ func decodeBatch(body []byte) ([]json.RawMessage, error) {
 	return batch.Commands, nil
 }
 
-// decodeDelete returns the commands that delete the members of a body. Their order ids are
-// made of the body's and the member. The error is a [*Refusal].
+// decodeDelete returns commands that delete a body's members, each with its order id. The error is a [*Refusal].
 func decodeDelete(body []byte) ([]json.RawMessage, error) {
 	var all struct {
 		Board   string            `json:"board"`
@@ -89,7 +87,7 @@ func decodeDelete(body []byte) ([]json.RawMessage, error) {
 	}
 	commands := make([]json.RawMessage, len(all.Members))
 	for i, member := range all.Members {
-		commands[i], _ = json.Marshal(&rawCommand{Board: all.Board, Class: all.Class, Dims: all.Dims, Room: all.Room, // numbers and strings
+		commands[i], _ = json.Marshal(&wire.Command{Board: all.Board, Class: all.Class, Dims: all.Dims, Room: all.Room, // numbers and strings
 			Member: member, Op: wire.OpDelete.String(), Order: orderOf(all.Order, member), At: all.At})
 	}
 	return commands, nil
@@ -98,8 +96,7 @@ func decodeDelete(body []byte) ([]json.RawMessage, error) {
 // orderOf is the order id of one member's part of a change of several.
 func orderOf(id, member string) string { return id + "/" + member }
 
-// spreadOrders gives each member's command an order id of its own where several members of
-// a board have one, as an order is one member's change.
+// spreadOrders gives members' commands order ids of their own: an order is one member's change.
 func spreadOrders(posts []posted) {
 	type order struct {
 		board rankcache.BoardID

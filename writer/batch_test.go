@@ -203,7 +203,7 @@ func TestDeleteBodies(t *testing.T) {
 }
 
 // Without Redis each command that could be applied is to be posted again; refused ones
-// are refused for good. They wait for Kafka together.
+// are refused for good.
 func TestBatchWhileServersAreAway(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
@@ -211,6 +211,7 @@ func TestBatchWhileServersAreAway(t *testing.T) {
 	must(t, server.Stop())
 	rec := h.postBatch(batchOf(h.command("o1", "a"), `{"op":"steal"}`, h.command("o2", "b"), `{}`))
 	equal(t, "results", results(t, rec), []string{"503 origin_unavailable", "400 bad_argument", "503 origin_unavailable", "400 bad_argument"})
+	h.posts.awaitRefused()
 	equal(t, "lost", testutil.ToFloat64(h.metrics.refusedLost), 2.0)
 }
 

@@ -54,7 +54,7 @@ classes:
 		t.Errorf("no score: %d %s", status, answer)
 	}
 	kept, seen := make(map[uint64]string), make(map[uint64]string) // by seq, as repeats are published, too
-	for _, r := range testkit.Records(t, h.kafka, h.opts.Names.Ledger, 8) {
+	for _, r := range h.changes(t, 8) {
 		var u wire.LedgerUpdate
 		if must(t, wire.DecodeLedgerUpdate(r.Value, &u)); u.Board == board {
 			kept[u.Seq] = fmt.Sprint(u.Op, " ", u.Delta, " ", u.Form.Shown(u.Score))

@@ -71,6 +71,7 @@ func TestWrongClockGivesNoTurn(t *testing.T) {
 		wrong.off(by)
 		status, answer := wrong.post(t, h.opCommand("incr", "o", "m", "delta", 1))
 		checkProblem(t, by.String(), status, answer, httpserve.Problem{Status: 503, Code: "wrong_clock"})
+		equal(t, "posts", testutil.ToFloat64(wrong.metrics.posts.WithLabelValues("503", "wrong_clock")), 1.0)
 		if err := wrong.applier.prepare(t.Context(), h.board, rules{}, ""); !isWrong(err) {
 			t.Errorf("%v: prepared: %v", by, err)
 		}

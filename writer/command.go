@@ -30,7 +30,7 @@ type Command struct {
 	Form    rankcache.ScoreForm // of the board, in which the number is given
 	OrderID string              // the caller's idempotency key
 	At      int64               // Unix milliseconds
-	Reason  string              // why a member is hidden or restored
+	Reason  string              // why a member is hidden, restored or forgotten
 	Prime   bool                // what ended periods give a member of a rolling board
 	Data    *string             // what the member has from now on beside its score, "": nothing; nil: what it had
 	HasData bool                // members of the board may have data
@@ -68,8 +68,8 @@ func (c *Command) raw() float64 {
 	return c.Form.Raw(c.Number)
 }
 
-// Refusal is the reason why a command is not applied. Reason is one of a few fixed
-// words, usable as a metric label; those from "board" to "at" name a field of the command, "field" is one that should not be there.
+// Refusal is the reason why a command is not applied. Reason is one of a few fixed words, usable as a metric label;
+// those from "board" to "at" name a field of the command, "field" is one that should not be there.
 type Refusal struct {
 	Reason string // size, json, field, board, class, dims, room, member, op, delta, score, order, at, data; blocked, score_range, unknown_class and more
 	Err    error
@@ -80,27 +80,9 @@ func (r *Refusal) Error() string { return "command refused (" + r.Reason + "): "
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// rawCommand is a decoded command before it is checked.
-type rawCommand struct {
-	Board  string            `json:"board,omitempty"`
-	Class  string            `json:"class,omitempty"`
-	Dims   map[string]string `json:"dims,omitempty"`
-	By     map[string]string `json:"by,omitempty"`
-	Room   string            `json:"room,omitempty"`
-	Member string            `json:"member"`
-	Op     string            `json:"op"`
-	Delta  *float64          `json:"delta,omitempty"`
-	Score  *float64          `json:"score,omitempty"`
-	Order  string            `json:"order"`
-	At     int64             `json:"at"`
-	Reason string            `json:"reason,omitempty"`
-	Prime  bool              `json:"prime,omitempty"`
-	Data   *string           `json:"data,omitempty"`
-}
-
 // foreignCommand is what may come as a command.
 type foreignCommand struct {
-	rawCommand
+	wire.Command
 	legacy
 	rest
 }
@@ -125,10 +107,9 @@ type rest struct {
 	Given64 jsontext.Value `json:"given64"`
 }
 
-// encodeCommand returns the JSON of a command, its time included: that of the record that
-// it becomes would be another.
+// encodeCommand returns the JSON of a command, its time included: that of the record that it becomes would be another.
 func encodeCommand(c *Command) []byte {
-	w := rawCommand{Class: c.Class, Dims: c.Dims, By: c.By, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At, Reason: c.Reason, Data: c.Data}
+	w := wire.Command{Class: c.Class, Dims: c.Dims, By: c.By, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At, Reason: c.Reason, Data: c.Data}
 	if c.Class == "" {
 		w.Board = string(c.Board)
 	}
@@ -142,10 +123,9 @@ func encodeCommand(c *Command) []byte {
 	return text
 }
 
-// DecodeCommand decodes one command: JSON of the current form, or the legacy
-// {"rank_id","inviter_uid","invitee_uid"}. now (Unix milliseconds) is the time of a
-// command without one. The command may share the memory of data. The error is a
-// [*Refusal].
+// DecodeCommand decodes one command: JSON of the current form, or the legacy {"rank_id","inviter_uid","invitee_uid"}.
+// now (Unix milliseconds) is the time of a command without one. The command may share the memory of data. The error is
+// a [*Refusal].
 func DecodeCommand(data []byte, now int64) (*Command, error) {
 	if len(data) > MaxCommandLen {
 		return nil, &Refusal{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxCommandLen)}
@@ -184,15 +164,15 @@ func (w *foreignCommand) command(data []byte) (*Command, error) {
 	if w.RankID != nil && !w.Prime {
 		return legacyCommand(data)
 	}
-	if w.Reason != "" || isMove(w.Op) {
-		return w.move()
+	if w.Reason != "" || isOwn(w.Op) {
+		return w.own()
 	}
 	op, err := wire.ParseOp(w.Op)
 	if err != nil {
 		return nil, &Refusal{"op", err}
 	}
 	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, By: w.By, Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At, Prime: w.Prime, Data: w.Data}
-	if op == wire.OpDelete || op.Moves() {
+	if op == wire.OpDelete {
 		c.Data = nil // as its number is
 	}
 	if c.Number, err = w.number(op); err != nil {
@@ -213,7 +193,7 @@ func (w *foreignCommand) checkTarget() error {
 }
 
 // number returns the number that the operation uses; the other one is ignored.
-func (w *rawCommand) number(op wire.Op) (float64, error) {
+func (w *foreignCommand) number(op wire.Op) (float64, error) {
 	field, v := "delta", w.Delta
 	switch op {
 	case wire.OpDelete:

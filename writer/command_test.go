@@ -68,7 +68,7 @@ func TestDecodeCommandRejects(t *testing.T) {
 		`{"order":"o","board":"b","member":"m","op":"set","score":-1e999}`:                "score",
 		`{"order":"o","board":"","member":"m","op":"delete"}`:                             "board",
 		`{"order":"o","board":"a b","member":"m","op":"delete"}`:                          "board",
-		`{"order":"o","board":"{b}","member":"m","op":"delete"}`:                          "board",
+		`{"order":"o","board":"{}b","member":"m","op":"delete"}`:                          "board",
 		`{"order":"o","board":"` + long + `","member":"m","op":"delete"}`:                 "board",
 		`{"order":"o","board":123,"member":"m","op":"delete"}`:                            "board",
 		`{"order":"o","board":"b","member":"","op":"delete"}`:                             "member",

@@ -17,16 +17,11 @@ import (
 )
 
 const (
-	// maxBatch is the most records of a batch, which costs one round trip to Redis
-	// and is repeated after a crash.
-	maxBatch = 1000
-	// pollEvery is how often an idle consumer checks whether to stop.
-	pollEvery = 100 * time.Millisecond
-	// leaveTimeout is how long a static member that stops takes to give its partitions
-	// away; if it fails, the others get them when its session times out.
-	leaveTimeout = 5 * time.Second
-	// cutTimeout bounds a question for the start of a partition.
-	cutTimeout = time.Second
+	// maxBatch is the most records of a batch, which costs one round trip to Redis and is repeated after a crash.
+	maxBatch     = 1000
+	pollEvery    = 100 * time.Millisecond // how often an idle consumer checks whether to stop
+	leaveTimeout = 5 * time.Second        // how long a static member may take to leave; else the session times out
+	cutTimeout   = time.Second            // bounds a question for the start of a partition
 )
 
 // maxKept is the most records that wait for the ledger in memory, about 10 MB. With as many nothing more is read.
@@ -50,15 +45,14 @@ type sentUpdate struct {
 	board  rankcache.BoardID
 }
 
-// leave leaves a record out.
 func (b *batch) leave(m *kafka.Message) {
 	if _, ok := b.left[m.TopicPartition.Partition]; !ok {
 		b.left[m.TopicPartition.Partition] = m.TopicPartition.Offset
 	}
 }
 
-// keep keeps a record for the next batch, if one of its jobs waits: all of it comes again, and what is applied now is then a
-// repeat, which is not published once more. It is not committed, nor told by a position.
+// keep keeps a record for the next batch, if one of its jobs waits: all of it comes again, and what is applied now is
+// then a repeat, which is not published once more. It is not committed, nor told by a position.
 func (b *batch) keep(m *kafka.Message, jobs ...*job) (kept bool) {
 	if kept = slices.ContainsFunc(jobs, func(j *job) bool { return j.waits }); !kept {
 		return false
@@ -82,8 +76,7 @@ func (b *batch) cap() {
 	}
 }
 
-// offsets holds the next offset to process of each partition.
-type offsets map[int32]kafka.Offset
+type offsets map[int32]kafka.Offset // holds the next offset to process of each partition
 
 // consumer reads the command topic as a member of the writers' group.
 type consumer struct {
@@ -98,6 +91,7 @@ type consumer struct {
 	replaced atomic.Bool            // the topic that has the name seems to be another one
 	given    map[int32]bool         // partitions that are not read from where they are to be; without rounds of the machine
 	unnoted  map[int32]bool         // partitions beside whose committed offset no topic is noted
+	behind   map[int32]bool         // those whose committed offset is before what the positions tell; nil without rounds
 
 	round      *round          // whose commands are read
 	rebalanced bool            // the partitions are others
@@ -124,7 +118,7 @@ func newConsumer(opts Options, rewinds *rewinder) (*consumer, error) {
 	return c, nil
 }
 
-// rebalance notes what comes and goes; the client takes it. It runs in a poll, and no record is taken before [consumer.follow].
+// rebalance notes what comes and goes. It runs in a poll, and no record is taken before [consumer.follow].
 func (c *consumer) rebalance(ev kafka.Event) error {
 	c.rebalanced = true
 	switch ev := ev.(type) {
@@ -149,8 +143,7 @@ func (c *consumer) close() {
 	}
 }
 
-// leave gives the partitions to the other members of the group. Closing does so too, but not
-// for a static member, which is expected back.
+// leave gives the partitions away, which closing does not do for a static member: it is expected back.
 func (c *consumer) leave() {
 	if err := c.client.Unsubscribe(); err != nil {
 		c.logError(err)
@@ -164,10 +157,8 @@ func (c *consumer) leave() {
 	}
 }
 
-// next waits for a record and returns it with those already fetched: few at low
-// load, many if batches take long. Records that were kept of the last batch come first, also without
-// new ones, if their round is not over. It returns nil once ctx has ended, and an error
-// if the client has failed for good.
+// next waits for a record and returns it with those fetched: few at low load, many if batches take long. Kept records
+// of last come first if their round is not over. Nil: ctx has ended; an error: the client failed.
 func (c *consumer) next(ctx context.Context, last *batch) (*batch, error) {
 	for ctx.Err() == nil {
 		if !c.follow() {
@@ -217,8 +208,7 @@ func (c *consumer) pauseAt(kept int) {
 	}
 }
 
-// poll returns a record, the end of a partition as a message with an error, or nil if there is none or an event
-// was handled instead.
+// poll returns a record, a partition's end as a message with an error, or nil after an event or without one.
 func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
 	m, err := c.client.Record(wait)
 	switch {
@@ -240,8 +230,7 @@ func (c *consumer) logError(err error) {
 	c.errorLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
 }
 
-// commit commits the offsets of a topic in the partitions that are still assigned to this
-// writer. The new owner of any other repeats what was not committed.
+// commit commits a topic's offsets in partitions still assigned here; others' new owners repeat the rest.
 func (c *consumer) commit(ends offsets, topic string) error {
 	mine, err := c.client.Assignment()
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"rankcache/writer/internal/rewind"
 )
 
-// follow goes to where the present round begins, once that is known, and reports whether records may be taken. Until then nothing
-// is fetched, or it is dropped.
+// follow goes to the round's beginning once known, and reports whether records may be taken; else none are.
 func (c *consumer) follow() bool {
 	if c.rebalanced {
 		c.rebalanced = false
@@ -32,16 +31,16 @@ func (c *consumer) follow() bool {
 	return c.round.number > 0
 }
 
-// seek has the partitions read from where a round begins, and reports success: one that was just assigned
-// is not fetched yet.
+// seek has partitions read from a round's beginning, and reports success: new ones are not fetched yet.
 func (c *consumer) seek(to *round) bool {
-	c.at = make(map[int32]int64, len(to.seeks))
+	c.at, c.behind = make(map[int32]int64, len(to.seeks)), make(map[int32]bool)
 	err := c.client.Resume(c.mine())
 	if to.number == 0 && err == nil {
 		return c.goTo(c.mine())
 	}
 	for p, s := range to.seeks {
 		if err == nil {
+			c.behind[p] = s.Offset > s.Published
 			c.at[p], err = s.Offset, c.seekTo(p, kafka.Offset(s.Offset))
 		}
 	}
@@ -92,6 +91,8 @@ func (c *consumer) take(b *batch, m *kafka.Message) bool {
 		return false
 	case isEnd && c.round.number == 0 && c.unnoted[p]: // its offset is committed with the topic
 		delete(c.unnoted, p)
+	case isEnd && c.behind[p] && int64(next) == c.at[p]: // it is committed, else there was a lag for ever
+		delete(c.behind, p)
 	case isEnd && (c.round.number == 0 || int64(next) <= c.at[p]):
 		return true // the last record tells as much
 	case c.round.number != 0 && !c.expects(p, int64(next)):
@@ -123,8 +124,7 @@ func (c *consumer) expects(partition int32, offset int64) bool {
 	return !cut
 }
 
-// isCut reports whether the log begins behind an offset that was to be read. Transactions leave gaps,
-// too, so it is asked once a second.
+// isCut reports whether the log begins behind an offset to read. Transactions leave gaps: it is asked once a second.
 func (c *consumer) isCut(partition int32, offset int64) (cut bool) {
 	c.cutLog.Do(func() {
 		start, _, err := c.client.QueryWatermarkOffsets(c.topic, partition, int(cutTimeout.Milliseconds()))
@@ -133,32 +133,18 @@ func (c *consumer) isCut(partition int32, offset int64) (cut bool) {
 	return cut
 }
 
-// logs tells what a rewind needs to know of all partitions. life is how far back order ids are known, half
-// that of the class that forgets first.
+// logs tells a rewind of all partitions. life is how far back order ids are known, half that of the shortest.
 func (c *consumer) logs(ctx context.Context, life, half time.Duration) (map[int32]rewind.Log, error) {
-	n, err := c.client.Partitions(ctx, c.topic)
-	if err != nil || n == 0 {
-		return nil, errors.Join(err, errNoTopic)
-	}
-	all, now, of := make([]kafka.TopicPartition, n), time.Now(), make(map[int32]rewind.Log, n)
-	for i := range all {
-		all[i] = kafka.On(c.topic, int32(i)) // #nosec G115 -- a partition
-	}
-	topic, err := c.client.TopicID(ctx, c.topic)
-	var at [4]map[int32]int64
+	all, err := c.partitions(ctx)
+	now, at := time.Now(), [4]map[int32]int64{}
 	for i, spec := range []kafka.OffsetSpec{kafka.First, kafka.End, kafka.Since(now.Add(-life)), kafka.Since(now.Add(-half))} {
 		if err == nil {
 			at[i], err = c.client.OffsetsOf(ctx, all, spec, kafka.ReadCommitted)
 		}
 	}
-	committed, err := c.committed(all, err)
-	for _, one := range all {
-		p := one.Partition
-		l := rewind.Log{Topic: topic, Start: at[0][p], End: at[1][p], LifeBack: at[2][p], HalfLifeBack: at[3][p],
-			Committed: int64(committed[p].Offset), Noted: kafka.NoteOf(committed[p]).Positions}
-		if !kafka.NoteOf(committed[p]).Of(topic) {
-			l.Committed = -1
-		}
+	of, err := c.committedOf(ctx, all, err)
+	for p, l := range of {
+		l.Start, l.End, l.LifeBack, l.HalfLifeBack = at[0][p], at[1][p], at[2][p], at[3][p]
 		if l.LifeBack < 0 { // no record is so late
 			l.LifeBack = l.End
 		}
@@ -170,11 +156,44 @@ func (c *consumer) logs(ctx context.Context, life, half time.Duration) (map[int3
 	return of, err
 }
 
-// errNoTopic tells that the command topic is not there (yet).
-var errNoTopic = errors.New("the command topic has no partition")
+// committedLogs tells what the group has committed, without offsets: a request for those waits behind a fetch.
+func (c *consumer) committedLogs(ctx context.Context) (map[int32]rewind.Log, error) {
+	all, err := c.partitions(ctx)
+	return c.committedOf(ctx, all, err)
+}
 
-// keepsPositions reports whether masters have them. That is noted beside offsets: without it a master that has no
-// position of a partition is not damaged, as it never had one.
+func (c *consumer) partitions(ctx context.Context) ([]kafka.TopicPartition, error) {
+	n, err := c.client.Partitions(ctx, c.topic)
+	if err != nil || n == 0 {
+		return nil, errors.Join(err, errNoTopic)
+	}
+	all := make([]kafka.TopicPartition, n)
+	for i := range all {
+		all[i] = kafka.On(c.topic, int32(i)) // #nosec G115 -- a partition
+	}
+	return all, nil
+}
+
+// committedOf tells what the group has committed, unless there was an error before.
+func (c *consumer) committedOf(ctx context.Context, all []kafka.TopicPartition, err error) (map[int32]rewind.Log, error) {
+	topic, of := "", make(map[int32]rewind.Log, len(all))
+	if err == nil {
+		topic, err = c.client.TopicID(ctx, c.topic)
+	}
+	committed, err := c.committed(all, err)
+	for p, at := range committed {
+		l := rewind.Log{Topic: topic, Committed: int64(at.Offset), Noted: kafka.NoteOf(at).Positions}
+		if !kafka.NoteOf(at).Of(topic) {
+			l.Committed = -1
+		}
+		of[p] = l
+	}
+	return of, err
+}
+
+var errNoTopic = errors.New("the command topic has no partition") // tells that the command topic is not there (yet)
+
+// keepsPositions reports whether masters have them, noted beside offsets: else a master without is not damaged.
 func (c *consumer) keepsPositions() bool { return c.rewinds.round.Load().number > 0 }
 
 // committed returns what the group has committed, unless there was an error before.

@@ -9,9 +9,8 @@ import (
 	"rankcache/writer/internal/rewind"
 )
 
-// An offset means a record of one topic. If that was deleted and made again, another record has the same offset, and Kafka tells
-// nobody who reads on. So each offset is committed with the id of the topic under which its record was read, and is compared with the
-// id of the present topic whenever partitions are assigned; meanwhile the id is asked once a second.
+// An offset means a record of one topic, and Kafka does not tell that a topic was made again. So offsets are committed
+// with the topic's id, which is compared with the present one's when partitions are assigned, and once a second.
 
 // watchTopic asks which topic has the name, until ctx ends.
 func (c *consumer) watchTopic(ctx context.Context) {
@@ -95,8 +94,7 @@ func (c *consumer) goTo(of []kafka.TopicPartition) bool {
 	return true
 }
 
-// place returns from where a partition of a topic is read whose group has come to an offset, and whether what was read before
-// is another topic.
+// place returns where a partition is read of which the group has an offset, and whether it was another topic's.
 func (c *consumer) place(at *kafka.TopicPartition, id string) (offset kafka.Offset, other bool) {
 	note, was := kafka.NoteOf(*at), kafka.Note{Topic: c.reading()}
 	isCommitted, isNew := at.Offset >= 0, note.Topic != "" && note.Topic == id

@@ -39,10 +39,10 @@ func TestWithoutRightToHistory(t *testing.T) {
 	if !strings.Contains(answer, "+info") {
 		t.Error(answer)
 	}
-	if err := h.LogFault(); err == nil {
+	if err := h.Fault(); err == nil {
 		t.Error("the writer is as if nothing were wrong")
 	}
-	equal(t, "state", h.rewinds.status().State, "denied")
+	equal(t, "state", h.rewinds.status(t.Context()).State, "denied")
 
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "default", "+info").Err())
 	testkit.Eventually(t, testTimeout, func() error {
@@ -52,7 +52,7 @@ func TestWithoutRightToHistory(t *testing.T) {
 		return nil
 	})
 	equal(t, "plain", h.client.ZScore(t.Context(), "plain:"+h.zoneOf(0), "a").Val(), 2.0)
-	equal(t, "fault", h.LogFault(), nil)
+	equal(t, "fault", h.Fault(), nil)
 	status, answer = h.post(t, h.inZone("sets", 0, "d2", "a", `"op":"set","score":8`))
 	equal(t, answer, status, 200)
 }

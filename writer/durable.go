@@ -15,14 +15,12 @@ import (
 )
 
 const (
-	// lookAtLog is how often it is looked whether the command topic is fit for the classes in force,
-	// and readLogEvery how often its settings are read for that.
+	// lookAtLog is how often the command topic is judged for the classes, readLogEvery its settings are read.
 	lookAtLog    = time.Second
 	readLogEvery = 30 * time.Second
 )
 
-// commandKey returns the key of a command of a class in the command topic: what keeps the sequence
-// of those that do not commute.
+// commandKey returns a command's key in the command topic: what keeps the sequence of those that don't commute.
 func commandKey(c *Command, kind *rooms.Class) string {
 	if kind.OrderedAsBoard() {
 		return string(c.Board)
@@ -40,11 +38,11 @@ func (p *processor) countKey(j *job, key []byte) {
 // errUnfit reports that the command topic does not keep what durable classes need.
 var errUnfit = errors.New("posts of durable classes are refused")
 
-// commandLog knows whether the command topic is fit for the durable classes in force. It is safe for
-// concurrent use.
+// commandLog knows whether the command topic is fit for the durable classes in force. It is safe for concurrent use.
 type commandLog struct {
 	tiers   Tiers
 	metrics *metrics
+	stall   *stall
 	log     *slog.Logger
 	every   time.Duration               // readLogEvery, except in tests
 	last    atomic.Pointer[logSettings] // nil: not read yet
@@ -70,7 +68,7 @@ func (s *logSettings) fit(kind *rooms.Class) error {
 // logFits returns why a post of a durable class is not to be taken now.
 func (p *processor) logFits(ctx context.Context, kind *rooms.Class) error {
 	if err := p.rewinds.deniedBy(); err != nil {
-		return fmt.Errorf("%w: %w", errUnfit, err)
+		return fmt.Errorf("%w: class %s: %w", errUnfit, kind.Name(), err)
 	}
 	if p.commands.last.Load() == nil {
 		to := p.producer.Load()
@@ -84,7 +82,6 @@ func (p *processor) logFits(ctx context.Context, kind *rooms.Class) error {
 	return p.commands.last.Load().fit(kind)
 }
 
-// read reads the settings of the topic.
 func (l *commandLog) read(ctx context.Context, from *producer) error {
 	found, err := from.commandLog(ctx)
 	if err != nil && !kafka.Refused(err) {
@@ -108,6 +105,7 @@ func (l *commandLog) run(ctx context.Context, from *producer) {
 		}
 		state, refused := l.state()
 		l.metrics.unfit.Set(float64(refused))
+		l.metrics.stalled.Set(l.stall.lasts().Seconds())
 		if state.Error != said && state.Error != "" && l.last.Load() != nil {
 			l.log.Warn("the command topic of durable classes", "state", state.State, "err", state.Error)
 		}
@@ -115,8 +113,7 @@ func (l *commandLog) run(ctx context.Context, from *producer) {
 	}
 }
 
-// state returns how the topic is for the durable classes in force, with the first error, and how many
-// of them are refused: ok, failing, unknown, or nothing without such a class.
+// state returns how the topic is for durable classes, the first error, and how many of them are refused.
 func (l *commandLog) state() (st answer, refused int) {
 	last := l.last.Load()
 	for _, c := range l.tiers.File().Classes {
@@ -138,8 +135,8 @@ func (l *commandLog) state() (st answer, refused int) {
 	return st, refused
 }
 
-// LogFault returns why posts of durable classes are refused, nil while none are. It asks nobody.
-func (w *Writer) LogFault() error {
+// logFault returns why posts of durable classes are refused, nil while none are.
+func (w *Writer) logFault() error {
 	if err := w.rewinds.deniedBy(); err != nil {
 		return fmt.Errorf("%w: %w", errUnfit, err)
 	}

@@ -136,8 +136,8 @@ func TestUnfitTopicRefusesDurableClassesAlone(t *testing.T) {
 		t.Helper()
 		testkit.Eventually(t, testTimeout, func() error {
 			st := h.getStatus(t).Dependencies["command_log"]
-			if n := testutil.ToFloat64(h.metrics.unfit); st.State != state || (st.Error == "") != (classes == 0) || (h.LogFault() == nil) != (classes == 0) || n != classes {
-				return fmt.Errorf("%+v, fault %v, %v classes; want %s, %v", st, h.LogFault(), n, state, classes)
+			if n := testutil.ToFloat64(h.metrics.unfit); st.State != state || (st.Error == "") != (classes == 0) || (h.Fault() == nil) != (classes == 0) || n != classes {
+				return fmt.Errorf("%+v, fault %v, %v classes; want %s, %v", st, h.Fault(), n, state, classes)
 			}
 			return nil
 		})
@@ -202,7 +202,7 @@ func TestUnknownSettingsOfTheTopic(t *testing.T) {
 		return nil
 	})
 	h.await(t, "duplicate", 1)
-	equal(t, "fault", h.LogFault(), nil)
+	equal(t, "fault", h.Fault(), nil)
 	stop()
 	equal(t, "said", strings.Count(log.String(), "DescribeConfigs"), 1)
 }

@@ -16,12 +16,10 @@ import (
 	"rankcache/writer/internal/rewind"
 )
 
-// erasTimeout bounds one reading of the eras. It outlives the post that began it.
-const erasTimeout = 5 * time.Second
+const erasTimeout = 5 * time.Second // bounds one reading of the eras. It outlives the post that began it.
 
-// eras are those of all masters, for which calls that change durable boards are made: the scripts answer
-// "s" on a server with another one. It is the list, and not the era of the board's master, because
-// a board may move to another master meanwhile. It is safe for concurrent use.
+// eras are those of all masters for which calls change durable boards: scripts answer "s" on a server with another.
+// All, not the master's alone, as a board may move meanwhile. It is safe for concurrent use.
 type eras struct {
 	known   atomic.Pointer[string] // all of them; nil until they are needed
 	reading singleflight.Group
@@ -44,8 +42,7 @@ func (e *eras) take(all []master) {
 	e.known.Store(new(strings.Join(list, " ")))
 }
 
-// fenced is called after a script has answered that a server has another era. It returns when the eras
-// were read again, or ctx ends. After an error they are what they were.
+// fenced is called when a server has another era. It returns when eras were read again, or ctx ends.
 func (a *adopter) fenced(ctx context.Context) error {
 	done := a.eras.reading.DoChan("", func() (any, error) {
 		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), erasTimeout)
@@ -71,8 +68,7 @@ type master struct {
 	client redis.Cmdable // of this server alone in a cluster
 }
 
-// masters asks all servers that have slots, or the one server, for their eras. The error is that one has
-// not answered.
+// masters asks all servers that have slots, or the one server, for their eras. The error is that one has not answered.
 func (a *adopter) masters(ctx context.Context) (all []master, err error) {
 	var mu sync.Mutex
 	err = masters.Each(ctx, a.client, func(ctx context.Context, tag string, node redis.Cmdable) error {

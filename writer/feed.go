@@ -8,8 +8,7 @@ import (
 	"rankcache/rooms"
 )
 
-// fedJobs are the jobs of the boards that jobs feed, by the index of the one that feeds
-// them; nil if there are none.
+// fedJobs are the jobs of the boards that jobs feed, by the index of the one that feeds them; nil if there are none.
 type fedJobs [][]*job
 
 func (f fedJobs) of(i int) []*job {
@@ -25,7 +24,7 @@ func (f fedJobs) all() []*job { return slices.Concat(f...) }
 // or before, feeds others: a crash can come between.
 func (p *processor) fed(jobs []*job) (fed fedJobs) {
 	for i, j := range jobs {
-		if j.rules.kind == nil || len(j.rules.kind.Feeds) == 0 || !j.done || j.Refusal != nil || j.Op.Moves() {
+		if j.rules.kind == nil || len(j.rules.kind.Feeds) == 0 || !j.done || j.Refusal != nil || j.Op.Own() {
 			continue
 		}
 		if fed == nil {

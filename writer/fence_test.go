@@ -90,6 +90,9 @@ func TestDurableBoardHasARunOfEachEra(t *testing.T) {
 		}
 		m := h.meta(t)
 		equal(t, "era", m.Era, eraOf(t, client))
+		if i > 0 {
+			equal(t, "a repeat of an earlier run", h.applyAll(t, h.command(fmt.Sprint("o3-", i-1), "c"))[0].past, true)
+		}
 		last = h.applyAll(t, h.command(fmt.Sprint("o3-", i), "c"))[0].Update
 		equal(t, "in the same era", []uint64{last.Run, last.Seq}, []uint64{m.Run, m.Seq + 1})
 		h.checkSum(t)
@@ -97,7 +100,7 @@ func TestDurableBoardHasARunOfEachEra(t *testing.T) {
 		stale := h.applier.eras.list()
 		newEra(t, client)
 		again := h.applyAll(t, h.command(fmt.Sprint("o3-", i), "c"))[0]
-		equal(t, "repeat", []any{again.Duplicate, again.Update}, []any{true, last})
+		equal(t, "repeat", []any{again.Duplicate, again.past, again.Update}, []any{true, false, last})
 		equal(t, "its run", h.meta(t).Run, last.Run)
 		h.applier.eras.known.Store(&stale)
 	}

@@ -14,12 +14,9 @@ import (
 )
 
 const (
-	// gainTime is the stretch of time in which gains are added up.
-	gainTime = time.Hour
-	// maxGainers is how many members are counted at the same time.
-	maxGainers = 2000
-	// shownGainers is how many GET /v1/status lists.
-	shownGainers = 20
+	gainTime     = time.Hour // the stretch of time in which gains are added up
+	maxGainers   = 2000      // how many members are counted at the same time
+	shownGainers = 20        // how many GET /v1/status lists
 )
 
 // gain is what one member of a board has gained by increments.
@@ -40,10 +37,8 @@ type gainKey struct {
 	member string
 }
 
-// gains counts which members of boards with a guard gain most in the running hour, in
-// bounded memory: a member that is new while all places are taken gets that of the one with
-// the least, and what that one had is its uncertainty ("space saving"). So a member with
-// more than 1/maxGainers of everything is always counted. It is safe for concurrent use.
+// gains counts which members of guarded boards gain most in the running hour, in bounded memory ("space saving"): one
+// with more than 1/maxGainers of everything is always counted. It is safe for concurrent use.
 type gains struct {
 	highest prometheus.Gauge
 
@@ -107,8 +102,7 @@ func (g *gains) top(now time.Time) (since time.Time, top []gain) {
 	return g.since, top[:min(len(top), shownGainers)]
 }
 
-// gainHeap has the least gain first.
-type gainHeap []*gain
+type gainHeap []*gain // has the least gain first
 
 func (h gainHeap) Len() int           { return len(h) }
 func (h gainHeap) Less(i, j int) bool { return h[i].Gain < h[j].Gain }

@@ -9,15 +9,12 @@ import (
 	"rankcache"
 )
 
-// maxFlights is how many pipelines of posts are under way at the same time: few, so that
-// many posts share one, and several, so that a connection that hangs holds up only a
-// part of them.
+// maxFlights is how many pipelines of posts are under way: few, so that posts share them, several, as one may hang.
 const maxFlights = 4
 
-// gatherer sends posts that arrive at the same time in one pipeline. A post that is
-// alone does not wait; those that come while maxFlights pipelines are under way share
-// the next one, and those of one board a call of the script. It is safe for concurrent
-// use.
+// gatherer sends posts that arrive at the same time in one pipeline. A post that is alone does not wait; those that
+// come while maxFlights pipelines are under way share the next one, and those of one board a call of the script. It is
+// safe for concurrent use.
 type gatherer struct {
 	send func(ctx context.Context, jobs []*job) error
 
@@ -25,23 +22,20 @@ type gatherer struct {
 	groups map[rankcache.BoardID]*postGroup
 }
 
-// postGroup is what shares pipelines: in a cluster the posts of one board, so that no
-// board waits for the server of another one, otherwise all, under the id "".
+// postGroup shares pipelines: in a cluster one board's posts, as no board waits for another's server; else all.
 type postGroup struct {
 	flights int // pipelines under way
 	waiting []*post
 }
 
-// post has copies of the jobs of one request, so that a poster need not wait until they
-// were sent. They share a pipeline, so that their sequence is kept.
+// post has copies of a request's jobs, so that its poster need not wait. One pipeline keeps their sequence.
 type post struct {
 	jobs []job
 	sent chan error
 	gone atomic.Bool // the poster's time is over
 }
 
-// do sends the jobs and sets their outcomes. The error is that of their pipeline if one is
-// not done and needs no preparation, or that ctx has ended.
+// do sends the jobs and sets their outcomes. The error is the pipeline's if one is undone and ready, or ctx's.
 func (g *gatherer) do(ctx context.Context, group rankcache.BoardID, jobs ...*job) error {
 	p := &post{jobs: make([]job, len(jobs)), sent: make(chan error, 1)}
 	for i, j := range jobs {

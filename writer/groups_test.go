@@ -82,7 +82,7 @@ func TestGroups(t *testing.T) {
 		of.checkSum(t)
 	}
 	groups := make(map[string]string)
-	for _, r := range testkit.Records(t, h.kafka, h.opts.Names.Ledger, 5) {
+	for _, r := range h.changes(t, 5) {
 		var u wire.LedgerUpdate
 		must(t, wire.DecodeLedgerUpdate(r.Value, &u))
 		groups[u.OrderID] = u.By

@@ -17,20 +17,26 @@ import (
 	"rankcache/wire"
 )
 
-// A hidden member is out of the sorted set; its score is in the hash of hidden members, where it goes on counting. Of the
-// commands that hide and restore a member the one with the highest serial stands, in whatever sequence they come.
+// A hidden member is out of the sorted set; its score is in the hash of hidden members, where it goes on counting. Of
+// the commands that hide and restore a member the one with the highest serial stands, in whatever sequence they come.
 
 // maxReasonLen is the longest reason, in bytes.
 const maxReasonLen = 200
 
-func isMove(op string) bool { return op == wire.OpHide.String() || op == wire.OpRestore.String() }
+func isOwn(name string) bool {
+	op, err := wire.ParseUpdateOp(name)
+	return err == nil && op.Own()
+}
 
-// move returns the command to hide or restore a member.
-func (w *foreignCommand) move() (*Command, error) {
+// own returns the command to hide, restore or forget a member.
+func (w *foreignCommand) own() (*Command, error) {
 	op, serial, ok := wire.ParseHide(w.Op, w.Order, w.Member)
+	if w.Op == wire.OpForget.String() {
+		op, ok = wire.OpForget, true
+	}
 	switch {
-	case !isMove(w.Op):
-		return nil, &Refusal{"field", errors.New("reason is of hide and restore alone: leave it out")}
+	case !isOwn(w.Op):
+		return nil, &Refusal{"field", errors.New("reason is of hide, restore and forget alone: leave it out")}
 	case w.Prime:
 		return nil, &Refusal{"op", fmt.Errorf("%s of a prime", w.Op)}
 	case !rankcache.PlainText(w.Reason, maxReasonLen):
@@ -46,16 +52,16 @@ func (w *foreignCommand) move() (*Command, error) {
 	return c, nil
 }
 
-// resolveMove returns the rules of a board, of a class or of none (nil), for a command to hide or restore a member. It is
-// never late or early: a closed board refuses it.
-func resolveMove(c *Command, board class.Board, kind *rooms.Class) (r rules, late *Refusal, err error) {
+// resolveOwn returns the rules of a board, of a class or of none (nil), for a command to hide, restore or forget a
+// member. It is never late or early: a closed board refuses it.
+func resolveOwn(c *Command, board class.Board, kind *rooms.Class) (r rules, late *Refusal, err error) {
 	if kind == nil {
 		return r, nil, nil
 	}
-	if err := mayHide(kind); err != nil {
+	if err := mayHide(kind); err != nil && c.Op.Moves() {
 		return r, nil, err
 	}
-	c.Form = kind.Form
+	c.Form, c.HasData = kind.Form, kind.Data
 	return rulesOf(board, kind), nil, nil
 }
 
@@ -70,19 +76,23 @@ func mayHide(kind *rooms.Class) error {
 	return nil
 }
 
-// mayBeHidden reports whether boards of these features can hide members. One that does, and was given others, is not changed: [errHides].
+// mayBeHidden reports whether boards of these features can hide members. One that does, and was given others, is not
+// changed: [errHides].
 func (f features) mayBeHidden() bool { return !f.Trim && !f.Data }
 
 var errHides = &Refusal{"hide", errors.New("the board hides members, which boards that are trimmed or have data can't: take that out of the class, restore the members, and set it again")}
 
 // audit logs who was hidden or restored, once.
 func (p *processor) audit(j *job) {
-	if !j.Op.Moves() || j.Duplicate {
+	if !j.Op.Own() || j.Duplicate {
 		return
 	}
 	done := "member hidden"
 	switch {
-	case uint64(j.Number) != j.Update.Veil.Serial:
+	case j.Op == wire.OpForget: // nor does the log have who
+		p.log.Info("member forgotten", "board", j.Board, "reason", j.Reason, "order", j.OrderID, "seq", j.Update.Seq)
+		return
+	case uint64(j.Number) != j.Update.Hiding.Serial:
 		done = "member stays as it is: a later command stands"
 	case j.Op == wire.OpRestore:
 		done = "member restored"
@@ -105,7 +115,7 @@ type moveRequest struct {
 
 // command returns the command with a serial.
 func (r *moveRequest) command(op wire.Op, serial uint64) []byte {
-	text, _ := json.Marshal(&rawCommand{Board: r.Board, Class: r.Class, Dims: r.Dims, Room: r.Room, Member: r.Member, // strings and numbers
+	text, _ := json.Marshal(&wire.Command{Board: r.Board, Class: r.Class, Dims: r.Dims, Room: r.Room, Member: r.Member, // strings and numbers
 		Reason: r.Reason, Op: op.String(), Order: wire.HideOrder(serial, r.Member), At: r.At})
 	return text
 }

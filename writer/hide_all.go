@@ -13,12 +13,11 @@ import (
 	"rankcache/wire"
 )
 
-// Members that are hidden on all boards of a class are in a list of the class, with which each of its boards is born.
-// Those that are there get a command each. A writer that makes a board puts it into the index of ends first and then reads
-// the list; a hide changes the list first and then reads the index. So no board escapes: the one or the other sees it.
+// Members hidden on all boards of a class are in its list, with which each of its boards is born; boards that are there
+// get a command each. A writer that makes a board indexes it and then reads the list, a hide changes the list and then
+// reads the index: one of them sees it.
 
-// moveAllTimeout bounds what the boards of a class take.
-const moveAllTimeout = time.Minute
+const moveAllTimeout = time.Minute // bounds what the boards of a class take
 
 // movedAll is the answer: on how many boards the member is hidden or restored by now, and on which it is not.
 type movedAll struct {
@@ -93,7 +92,7 @@ func (p *poster) mayMoveAll(ctx context.Context, op wire.Op, ask *moveRequest) (
 	return kind, mayChange(ctx, &job{rules: rules{kind: kind}})
 }
 
-// list notes in the list of a class that a member is hidden, or restored, unless a later command stands there. A full list is a refusal.
+// list notes in a class's list that a member is hidden, or restored, unless a later command did. Full: a refusal.
 func (a *adopter) list(ctx context.Context, op wire.Op, ask *moveRequest) (*Refusal, error) {
 	key := a.names.HiddenListKey(ask.Class)
 	have, err := a.client.HGetAll(ctx, key).Result()
@@ -111,7 +110,7 @@ func (a *adopter) list(ctx context.Context, op wire.Op, ask *moveRequest) (*Refu
 		return nil, nil
 	case op == wire.OpRestore:
 		return nil, a.client.HSet(ctx, key, ask.Member, fmt.Sprintf("%d -", ask.Serial)).Err()
-	case there == "" && len(have) >= wire.MaxVeils, (there == "" || restored(there)) && hidden >= wire.MaxHidden:
+	case there == "" && len(have) >= wire.MaxHidings, (there == "" || restored(there)) && hidden >= wire.MaxHidden:
 		return refusals["hidden_full"], nil
 	}
 	return nil, a.client.HSet(ctx, key, ask.Member, ask.Serial).Err()
@@ -174,7 +173,7 @@ func (p *poster) moveOn(ctx context.Context, op wire.Op, ask *moveRequest, board
 			problem := problemOf(refusal)
 			answer.Refused = append(answer.Refused, notMoved{boards[i], problem.Code, problem.Detail})
 		case refusal != nil:
-		case stands != ask.Serial, done.Update.Veil.Hidden != answer.Hidden:
+		case stands != ask.Serial, done.Update.Hiding.Hidden != answer.Hidden:
 			answer.Refused = append(answer.Refused, notMoved{boards[i], "later", "a later command stands there"})
 		default:
 			answer.Boards++

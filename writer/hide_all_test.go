@@ -167,11 +167,11 @@ func TestHideOnSplitBoards(t *testing.T) {
 	status, text := h.move(t, "hide", `{"class":"split","all":true,"member":"m4","reason":"bot"}`)
 	equal(t, "answer", []any{status, strings.Contains(text, `"boards":1}`)}, []any{200, true})
 	for i := range 9 {
-		equal(t, fmt.Sprint("m", i), incr(fmt.Sprint("p", i), fmt.Sprint("m", i)).Update.Veil.Hidden, i == 4)
+		equal(t, fmt.Sprint("m", i), incr(fmt.Sprint("p", i), fmt.Sprint("m", i)).Update.Hiding.Hidden, i == 4)
 	}
 	for i := range 9 { // a board that is born now
 		done := h.do1(t, fmt.Sprintf(`{"order":"q%d","class":"split","dims":{"zone":"8"},"member":"m%d","op":"incr","delta":1,"at":%d}`, i, i, h.at))
-		equal(t, fmt.Sprint("m", i, " on the next board"), done.Update.Veil.Hidden, i == 4)
+		equal(t, fmt.Sprint("m", i, " on the next board"), done.Update.Hiding.Hidden, i == 4)
 		listed, err := h.client.HExists(t.Context(), h.opts.Names.CompanionKey(done.Update.Board, wire.Hidden), "m4").Result()
 		must(t, err)
 		equal(t, "m4 is on the list of "+string(done.Update.Board), listed, class.ShardOf(fmt.Sprint("m", i), 3) == class.ShardOf("m4", 3))

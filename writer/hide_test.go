@@ -256,7 +256,7 @@ func TestOtherWritersKnowWhoIsHidden(t *testing.T) {
 	other := h.restarted(t)
 	other.do1(t, h.opCommand("incr", "o2", "b", "delta", 1))
 	h.moved(t, "hide", "a")
-	equal(t, "hidden", other.do1(t, h.opCommand("incr", "o3", "a", "delta", 1)).Update.Veil.Hidden, true)
+	equal(t, "hidden", other.do1(t, h.opCommand("incr", "o3", "a", "delta", 1)).Update.Hiding.Hidden, true)
 	must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "past", Score: 1}).Err())
 	must(t, h.client.Del(t.Context(), h.opts.Names.MetaKey(h.board)).Err())
 	equal(t, "adopted", h.restarted(t).do1(t, h.opCommand("incr", "o4", "a", "delta", 1)).Update.Score, 7.0)

@@ -14,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/semaphore"
+
 	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/kafka"
@@ -25,13 +28,19 @@ import (
 // or an adoption delays a post instead of failing it.
 const PostTimeout = 5 * time.Second
 
-// refusedTimeout bounds how long a refused post waits for Kafka.
-const refusedTimeout = time.Second
+// refusedTimeout bounds how long Kafka may take to take the refused posts of a request, and maxRefusing for how many
+// requests it may be waited for at once.
+const refusedTimeout, maxRefusing = time.Second, 64
 
 // poster answers posted commands.
 type poster struct {
 	*processor
-	time time.Duration // PostTimeout, except in tests
+	time     time.Duration // PostTimeout, except in tests
+	refusing *semaphore.Weighted
+}
+
+func newPoster(p *processor) *poster {
+	return &poster{p, PostTimeout, semaphore.NewWeighted(maxRefusing)}
 }
 
 func (p *poster) handler() http.Handler {
@@ -41,16 +50,17 @@ func (p *poster) handler() http.Handler {
 	mux.HandleFunc("POST /v1/scores:delete", p.postDelete)
 	mux.HandleFunc("POST /v1/members:hide", p.postMove(wire.OpHide))
 	mux.HandleFunc("POST /v1/members:restore", p.postMove(wire.OpRestore))
+	mux.HandleFunc("POST "+ForgetPath, p.postForget)
 	mux.Handle("GET /v1/status", statusPage{p.processor})
 	for path, method := range map[string]string{"/v1/scores": http.MethodPost, "/v1/scores:batch": http.MethodPost, "/v1/scores:delete": http.MethodPost, "/v1/members:hide": http.MethodPost, "/v1/members:restore": http.MethodPost,
-		"/v1/status": http.MethodGet} {
+		ForgetPath: http.MethodPost, "/v1/status": http.MethodGet} {
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", method)
 			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want "+method).Write(rw)
 		})
 	}
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
-		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete, /v1/members:hide, /v1/members:restore or GET /v1/status").Write(rw)
+		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete, /v1/members:hide, /v1/members:restore, /v1/members:forget or GET /v1/status").Write(rw)
 	})
 	return httpserve.CheckOrigin(mux)
 }
@@ -100,8 +110,7 @@ func AllowClasses(ctx context.Context, classes []string) context.Context {
 	return context.WithValue(ctx, allowedKey{}, classes)
 }
 
-// AllowedClasses returns what [AllowClasses] has set, and false if the request may change all
-// boards.
+// AllowedClasses returns what [AllowClasses] has set, and false if the request may change all boards.
 func AllowedClasses(ctx context.Context) (classes []string, limited bool) {
 	classes, limited = ctx.Value(allowedKey{}).([]string)
 	return classes, limited
@@ -128,9 +137,9 @@ type posted struct {
 	// spread tells that its order id is made of the one that it came with and the member.
 	spread   bool
 	appended bool     // to the command topic
-	known    bool     // its order id was applied before it was appended; only of those that wait
 	waits    bool     // for the reader of its partition; else it is applied at once
-	wait     *waiting // from its append on
+	wait     *waiting // of those that were appended
+	at       kafka.TopicPartition
 }
 
 // doAll takes the commands of one request all the way, those of one board in sequence.
@@ -140,11 +149,14 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	posts := make([]posted, len(commands))
 	for i, body := range commands {
 		j, err := p.accept(body, now.UnixMilli(), now)
-		if err == nil && j.Prime {
+		switch {
+		case err != nil:
+		case j.Prime:
 			err = errPosted
-		}
-		if err == nil {
+		case j.Op != wire.OpForget:
 			err = mayChange(ctx, j)
+		case ctx.Value(forgetKey{}) == nil:
+			err = errForgets
 		}
 		if err == nil {
 			err = cmp.Or(unknown, p.applier.clock.Check(j.clockLimit))
@@ -154,51 +166,59 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	if len(posts) > 1 {
 		spreadOrders(posts)
 	}
+	p.limitRates(ctx, posts, now)
 	p.record(ctx, posts, now)
 	err := p.applyPosts(ctx, posts)
 	p.finishPosts(ctx, posts, err)
-	p.refusePosts(ctx, posts)
+	p.refusePosts(posts)
 	p.await(ctx, posts)
+	p.metrics.countPosts(posts)
 	return posts
 }
 
 // record appends the commands of durable classes to the command topic before they are applied: if this
-// writer dies between, or Redis loses what it did, the one that reads the topic completes them. What comes outside of its period was appended when it was in time, or is refused.
+// writer dies between, or Redis loses what it did, the one that reads the topic completes them.
+//
+// What is outside of its time by the clock of this writer, or of Kafka, is decided by the reader at its own place in
+// the topic: behind an earlier post of the order, which a writer that hangs or has died may have appended.
 func (p *poster) record(ctx context.Context, posts []posted, now time.Time) {
-	recorded := p.toRecord(ctx, posts, now)
-	var messages []message
-	for _, post := range recorded {
-		post.appended = true
-		m := message{topic: p.opts.Names.Commands, key: []byte(commandKey(post.Command, post.rules.kind)), value: encodeCommand(post.Command),
-			appended: func(at kafka.TopicPartition) { post.origin = originOf(at) }}
-		if post.waits {
-			post.wait = p.waits.add(post.job, post.known)
-			m.post, m.appended = post.wait.name, func(at kafka.TopicPartition) { p.waits.appended(post.wait, at) }
-		}
-		messages = append(messages, m)
+	recorded := p.toRecord(ctx, posts)
+	messages := make([]message, len(recorded))
+	for i, post := range recorded {
+		post.appended, post.wait = true, p.waits.add(post.job)
+		messages[i] = message{topic: p.opts.Names.Commands, key: []byte(commandKey(post.Command, post.rules.kind)), value: encodeCommand(post.Command),
+			post: post.wait.name, tooLarge: func(err error) { post.err = &Refusal{"size", err} }, appended: func(at kafka.TopicPartition) {
+				if post.at = at; post.waits || isClose(post.job, now, p.applier.now()) {
+					p.leaveToReader(post)
+				}
+			}}
 	}
 	if err := p.publishPosts(ctx, messages); err != nil {
 		for _, post := range recorded {
-			if post.err = errors.Join(errNotRecorded, err); post.wait != nil {
-				p.waits.drop(post.wait)
-			}
+			post.err = cmp.Or(post.err, errors.Join(errNotRecorded, err))
 		}
 	}
 }
 
+// leaveToReader has the reader decide what becomes of a post that was appended.
+func (p *poster) leaveToReader(post *posted) {
+	post.waits = true
+	p.waits.begin(post.wait, post.at)
+}
+
 // toRecord returns the posts of durable classes that are to be appended.
-func (p *poster) toRecord(ctx context.Context, posts []posted, now time.Time) (recorded []*posted) {
+func (p *poster) toRecord(ctx context.Context, posts []posted) (recorded []*posted) {
 	var waits []*posted
 	for i := range posts {
 		post := &posts[i]
 		kind := post.rules.kind
-		if post.err != nil || post.outside != nil || kind == nil || !kind.Durable {
+		if post.err != nil || kind == nil || !kind.Durable {
 			continue
 		}
 		if post.err = p.logFits(ctx, kind); post.err != nil {
 			continue
 		}
-		post.waits = p.waitsFor(kind) || isClose(post.job, now)
+		post.waits = p.waitsFor(kind) || post.outside != nil || post.Op == wire.OpForget // behind what is in the topic of the member
 		if recorded = append(recorded, post); post.waits {
 			waits = append(waits, post)
 		}
@@ -215,11 +235,11 @@ func (p *poster) toRecord(ctx context.Context, posts []posted, now time.Time) (r
 func (p *poster) applyPosts(ctx context.Context, posts []posted) error {
 	var jobs []*job
 	for _, post := range posts {
-		if post.err == nil && post.wait == nil {
+		if post.err == nil && !post.waits {
 			jobs = append(jobs, post.job)
 		}
 	}
-	err := p.retry(ctx, "redis", func() error {
+	err := p.change(ctx, func() error {
 		if err := p.rolling.settle(ctx); err != nil {
 			return unavailable(err)
 		}
@@ -228,32 +248,46 @@ func (p *poster) applyPosts(ctx context.Context, posts []posted) error {
 	p.rooms.add(ctx, jobs)
 	fed := p.fed(jobs)
 	if all := fed.all(); err == nil && len(all) > 0 {
-		err = p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, all) })
+		err = p.change(ctx, func() error { return p.applier.applyPosts(ctx, all) })
 	}
 	fed, rolled := p.rolled(jobs, fed)
 	next := 0
 	for i := range posts {
-		if posts[i].err == nil && posts[i].wait == nil {
+		if posts[i].err == nil && !posts[i].waits {
 			posts[i].fed, next = fed.of(next), next+1
 		}
 	}
 	if err == nil && len(rolled) > 0 {
-		err = p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, rolled) })
+		err = p.change(ctx, func() error { return p.applier.applyPosts(ctx, rolled) })
 	}
 	return err
 }
 
-// finishPosts publishes the updates of what was applied, and sets the other errors:
-// failed is that of Redis.
+// change repeats an attempt to change Redis until it succeeds or ctx ends; not where Redis answers that it takes no
+// writes.
+func (p *poster) change(ctx context.Context, attempt func() error) error {
+	return p.retry(ctx, "redis", func() error {
+		err := attempt()
+		if refusesWrites(err) != nil {
+			err = backoff.Permanent(err)
+		}
+		return err
+	})
+}
+
+// finishPosts publishes the updates of what was applied, and sets the other errors: failed is that of Redis. A refusal
+// of what was appended is left to the reader, which may find that it fits when its turn comes.
 func (p *poster) finishPosts(ctx context.Context, posts []posted, failed error) {
 	var messages []message
 	var published []*posted
 	for i := range posts {
 		post := &posts[i]
 		switch {
-		case post.err != nil || post.wait != nil:
+		case post.err != nil || post.waits:
 		case !post.done || anyNeed(post.fed):
 			post.err = failed
+		case post.Refusal != nil && post.wait != nil:
+			p.leaveToReader(post)
 		case post.Refusal != nil:
 			post.err = post.Refusal
 		default:
@@ -270,9 +304,9 @@ func (p *poster) finishPosts(ctx context.Context, posts []posted, failed error) 
 	}
 }
 
-// refusePosts counts the refused commands of a request and publishes them, if Kafka takes
-// them in time; the caller knows of them anyway.
-func (p *poster) refusePosts(ctx context.Context, posts []posted) {
+// refusePosts counts the refused commands of a request, and has them published, if Kafka takes
+// them in time; the caller, who knows of them anyway, does not wait for that.
+func (p *poster) refusePosts(posts []posted) {
 	var messages []message
 	for _, post := range posts {
 		if r, ok := errors.AsType[*Refusal](post.err); ok && !post.toldByRecord() {
@@ -280,11 +314,27 @@ func (p *poster) refusePosts(ctx context.Context, posts []posted) {
 			messages = append(messages, p.refusedMessage(r, post.Command, post.body, commandSource{HTTP: true}))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusedTimeout)
-	defer cancel()
-	if err := p.publishPosts(ctx, messages); err != nil {
-		p.metrics.refusedLost.Add(float64(len(messages)))
+	if len(messages) == 0 {
+		return
 	}
+	if !p.refusing.TryAcquire(1) {
+		p.metrics.refusedLost.Add(float64(len(messages)))
+		return
+	}
+	go func() {
+		defer p.refusing.Release(1)
+		ctx, cancel := context.WithTimeout(context.Background(), refusedTimeout)
+		defer cancel()
+		if p.publishPosts(ctx, messages) != nil {
+			p.metrics.refusedLost.Add(float64(len(messages)))
+		}
+	}()
+}
+
+// awaitRefused returns once none is being published.
+func (p *poster) awaitRefused() {
+	_ = p.refusing.Acquire(context.Background(), maxRefusing) // each gives its place back in time
+	p.refusing.Release(maxRefusing)
 }
 
 // publishPosts publishes messages of posts.
@@ -305,7 +355,7 @@ func appendAnswer(dst []byte, p *posted) []byte {
 	dst = append(dst[:len(dst)-1], `,"state":"`...)
 	dst = append(dst, p.Update.State().String()...)
 	dst = append(dst, `","duplicate":`...)
-	dst = strconv.AppendBool(dst, p.Duplicate && !p.first)
+	dst = strconv.AppendBool(dst, p.toPost().Duplicate)
 	if len(p.fed) > 0 {
 		dst = appendFed(append(dst, `,"fed":`...), p.fed)
 	}

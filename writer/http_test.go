@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/lab/servers"
@@ -55,6 +57,10 @@ func TestPostProblems(t *testing.T) {
 	}
 	equal(t, "board", h.scores(t), map[string]float64{"rich": maxScore})
 	equal(t, "refused", h.count("refused"), 8) // the body that was too large was never a command
+	for reason, want := range map[string]float64{"200 applied": 1, "400 bad_argument": 4, "403 blocked": 1, "409 wrong_type": 1, "422 score_range": 1} {
+		status, code, _ := strings.Cut(reason, " ")
+		equal(t, "posts "+reason, testutil.ToFloat64(h.metrics.posts.WithLabelValues(status, code)), want)
+	}
 }
 
 // TestForeignPosts: what a page of another site can make a browser send changes

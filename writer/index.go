@@ -30,8 +30,7 @@ func (a *adopter) index(ctx context.Context, boards []redis.Z) error {
 	return nil
 }
 
-// indexAgain does so with the boards whose birth may be read again: in a cluster the index can be lost, and
-// the boards on other masters not. Its only error is that ctx has ended.
+// indexAgain does so with boards whose birth may be read again: a cluster can lose the index alone. Error: ctx's.
 func (w *Writer) indexAgain(ctx context.Context, of *round, records []*kafka.Message, jobs []*job, fed fedJobs) error {
 	var boards []redis.Z
 	for i := range jobs {

@@ -1,28 +1,23 @@
 package writer
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"rankcache/class"
 	"rankcache/internal/kafka"
 	"rankcache/internal/redisclock"
 	"rankcache/rooms"
-	"rankcache/wire"
 )
 
-// maxAhead is how long before its period a command may arrive, and how far its time may
-// be ahead of the clock.
+// maxAhead is how long before its period a command may arrive, and how far its time may be ahead of the clock.
 const maxAhead = time.Minute
 
-// outside returns why a command that has arrived at a time is too late or too early for a
-// period, or nil. Arrival decides and not the time at which Redis applies the command, so
-// that an outage of Redis loses none.
+// outside returns why a command that has arrived at a time is too late or too early for a period, or nil. Arrival
+// decides and not the time at which Redis applies the command, so that an outage of Redis loses none.
 func outside(p class.Period, grace time.Duration, arrived time.Time) *Refusal {
 	switch {
 	case p.Tag == "":
@@ -44,8 +39,7 @@ const (
 	maxClockDifference = time.Minute
 )
 
-// clockLimit returns how far the clocks may differ for a command of a class (nil: none) to be
-// judged by them.
+// clockLimit returns how far the clocks may differ for a command of a class (nil: none) to be judged by them.
 func clockLimit(kind *rooms.Class) time.Duration {
 	if kind == nil || !kind.Calendar().Periodic() {
 		return maxClockDifference
@@ -62,22 +56,16 @@ func (p *processor) strictestClock() time.Duration {
 	return limit
 }
 
-// ClockError returns why this writer judges no command of some class, or of any, or nil: its
-// clock and Redis's differ by too much.
+// ClockError returns why this writer judges no command of some class, or nil: the clocks differ by too much.
 func (p *processor) ClockError() error { return p.applier.clock.Check(p.strictestClock()) }
 
-// CompareClock compares this machine's clock with Redis's, for ClockError, unless that was done
-// lately. The error is that Redis did not tell its time.
+// CompareClock compares this clock with Redis's, for ClockError. The error: Redis did not tell its time.
 func (p *processor) CompareClock(ctx context.Context) error {
 	return p.applier.clock.Compare(ctx, redisclock.Good)
 }
 
-// maxLookUps is how many orders are looked up at the same time.
-const maxLookUps = 16
-
-// answerOutside sets the outcomes of jobs outside of their period: that of the order's
-// record if it was applied in time, else the refusal, which is for good: the clocks are compared
-// before. It changes no score.
+// answerOutside sets outcomes of jobs outside of their period, and changes no score: the order's record if it came in
+// time, else the refusal. Posts of durable classes don't come here: a first one may be in the topic.
 func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
 	if !anyToSend(jobs) {
 		return nil
@@ -85,21 +73,19 @@ func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
 	if err := a.clock.Compare(ctx, clockTolerance); err != nil {
 		return unavailable(err)
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxLookUps)
-	for _, j := range jobs {
-		if !j.done && !j.waits {
-			g.Go(func() error { return a.answerFromRecord(ctx, j) })
-		}
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.done || j.waits })
+	var failed error
+	for i, reply := range a.askRecords(ctx, jobs) {
+		failed = cmp.Or(failed, a.answerFromRecord(ctx, jobs[i], reply))
 	}
-	if err := g.Wait(); err != nil {
-		return unavailable(err)
+	if failed != nil {
+		return unavailable(failed)
 	}
 	return nil
 }
 
-func (a *applier) answerFromRecord(ctx context.Context, j *job) error {
-	record, err := a.record(ctx, j.Command)
+func (a *applier) answerFromRecord(ctx context.Context, j *job, reply recordReply) error {
+	record, forgotten, err := reply()
 	switch {
 	case err != nil:
 		return a.finish(j, "", err)
@@ -113,30 +99,13 @@ func (a *applier) answerFromRecord(ctx context.Context, j *job) error {
 		return err
 	}
 	j.Outcome, j.done = Outcome{Refusal: j.outside}, true
+	if forgotten || j.rules.isGone(a.now()) {
+		j.Refusal = refusals["too_old"]
+	}
 	return nil
 }
 
-// record returns the record of a command's order id, or nothing if it is not known.
-func (a *applier) record(ctx context.Context, c *Command) (string, error) {
-	meta, err := a.meta(ctx, c.Board)
-	if errors.Is(err, wire.ErrMeta) {
-		return "", errMeta
-	}
-	if err != nil || meta.Buckets == 0 { // no such board
-		return "", err
-	}
-	for set := range 2 {
-		key := a.names.OrdersKey(c.Board, set, wire.OrderBucket(c.OrderID, meta.Buckets))
-		record, err := a.client.HGet(ctx, key, orderField(c.OrderID)).Result()
-		if !errors.Is(err, redis.Nil) {
-			return record, err
-		}
-	}
-	return "", nil
-}
-
-// recordTime returns the time of a record in Unix milliseconds, or that of its poll for a
-// record without.
+// recordTime returns the time of a record in Unix milliseconds, or that of its poll for a record without.
 func recordTime(m *kafka.Message, polled time.Time) int64 {
 	if at := m.Timestamp.UnixMilli(); m.TimestampType != kafka.NoTime && at > 0 {
 		return at
@@ -144,8 +113,7 @@ func recordTime(m *kafka.Message, polled time.Time) int64 {
 	return polled.UnixMilli()
 }
 
-// arrival returns when the broker has appended a record, or the time of its poll if the
-// sender chose the record's time.
+// arrival returns when the broker has appended a record, or the time of its poll if the sender chose the record's time.
 func arrival(m *kafka.Message, polled time.Time) time.Time {
 	if brokerDates(m) {
 		return m.Timestamp

@@ -35,7 +35,7 @@ const (
 	beginNone  = "none"
 )
 
-// asksLedger reports whether the ledger may have the board if Redis does not.
+// asksLedger reports whether the ledger has the board, also if Redis does not.
 func (r *rules) asksLedger() bool { return r.kind != nil && r.kind.Ledger }
 
 // begins returns which boards of a class with a ledger may begin without a question.
@@ -75,7 +75,6 @@ func (l *lostBoards) note(of *round, b rankcache.BoardID, tag string, waits bool
 	}
 }
 
-// among returns those of the jobs' boards that wait, by master.
 func (l *lostBoards) among(of *round, jobs []*job) map[string][]rankcache.BoardID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +100,6 @@ func (l *lostBoards) count(of *round) int {
 	return len(l.on)
 }
 
-// present returns the present round.
 func (a *adopter) present() *round {
 	if a.judged == nil {
 		return noRewinds
@@ -109,9 +107,8 @@ func (a *adopter) present() *round {
 	return a.judged.Load()
 }
 
-// mayBegin returns nil if a board that Redis does not have may begin there: after Redis was found not to have
-// it the hash of positions is the one that was judged, so nothing was lost meanwhile; and its master is not damaged, or the
-// ledger has answered. Else the error is errLost, a [*Refusal], or one of Redis.
+// mayBegin returns nil if a board that Redis lacks may begin: the positions are those that were judged, and its master
+// is undamaged or the ledger has answered. Else it is errLost, a [*Refusal], or Redis's error.
 func (a *adopter) mayBegin(ctx context.Context, b rankcache.BoardID, now *round) error {
 	tag, err := masters.Of(ctx, a.client, a.names.MetaKey(b))
 	if err != nil {

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 type metrics struct {
 	commands *prometheus.CounterVec // by result
+	posts    *prometheus.CounterVec // by status and reason
 	refused  *prometheus.CounterVec // by reason
 	fed      *prometheus.CounterVec // by result
 	// refusedLost counts refused posts that Kafka did not take.
@@ -22,13 +24,16 @@ type metrics struct {
 	fullest     *fullest
 	ties        prometheus.Counter
 	guards      *prometheus.CounterVec // by limit and action
+	rates       *prometheus.CounterVec // by result
 	trims       prometheus.Counter
 	hiddenLost  prometheus.Counter
 	otherKeys   *prometheus.CounterVec // by class
 	unfit       prometheus.Gauge
 	gains       *gains
 	topics      prometheus.Counter
+	stalled     prometheus.Gauge
 	retries     *prometheus.CounterVec // by the server that failed
+	tooLarge    *prometheus.CounterVec // by topic
 	apply       prometheus.Histogram
 	publish     prometheus.Histogram
 	batch       prometheus.Histogram
@@ -39,8 +44,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	set := metric.New(reg, "write_")
 	defer set.Must()
 	seconds := prometheus.ExponentialBuckets(0.0005, 2.5, 10) // 0.5 ms to 1.9 s
-	return &metrics{
+	m := &metrics{
 		commands:    set.Counters("commands_total", "Commands by result: applied, duplicate, refused.", "result"),
+		posts:       set.Counters("posts_total", "Posted commands by status and reason: applied, duplicate, or the code of the problem.", "status", "reason"),
 		refused:     set.Counters("refused_total", "Commands that were not applied, by reason.", "reason"),
 		fed:         set.Counters("fed_total", "Changes of boards that a command's class feeds, by result: applied, duplicate, refused.", "result"),
 		refusedLost: set.Counter("refused_unpublished_total", "Refused posts that Kafka did not take in time; their callers got the refusal."),
@@ -49,6 +55,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		ties:        set.Counter("ties_unranked_total", "Changes of boards with ties first or last beyond those that the fraction of a score can distinguish: these members tie among themselves."),
 		guards:      set.Counters("guard_total", "Commands beyond a guard of their class, by limit (changes, members, gain) and action: observe (applied), refuse.", "limit", "action"),
 		gains:       &gains{highest: set.Gauge("gain_highest", "Highest gain of one member on one board in the running clock hour, by increments that this writer applied; boards of classes with a guard.")},
+		rates:       set.Counters("member_changes_total", "Posts with --member-changes: refused (beyond it), uncounted (Redis did not count in time, so they passed).", "result"),
 		trims:       set.Counter("trims_total", "Members that were driven out of boards that keep only their best."),
 		hiddenLost:  set.Counter("hidden_lost_total", "Boards whose hash of hidden members was found deleted: but for those that are hidden in all the class, they are not hidden any more."),
 		otherKeys:   set.Counters("other_keys_total", "Records of durable classes whose sequence matters that have another key than it needs, by class: they are applied, in a sequence of chance.", "class"),
@@ -57,15 +64,30 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		published:   set.Counter("updates_published_total", "Updates acknowledged by Kafka."),
 		topics:      set.Counter("topics_created_total", "Topics created because they were missing."),
 		retries:     set.Counters("retries_total", "Attempts that failed and were repeated, by server: redis, kafka.", "of"),
+		stalled:     set.Gauge("stalled_seconds", "For how long the batch in hand is applied or published; 0: there is none."),
+		tooLarge:    set.Counters("too_large_total", "Records larger than their topic takes, by topic: commands are refused, updates left out, and those for the ledger tried again.", "topic"),
 		apply:       set.Histogram("apply_seconds", "Time until Redis answered one batch, retries included.", seconds),
 		publish:     set.Histogram("publish_seconds", "Time until Kafka acknowledged the updates of one batch, retries included.", seconds),
 		batch:       set.Histogram("batch_commands", "Records per batch from Kafka.", prometheus.ExponentialBuckets(1, 4, 6)),
 		rewind:      newRewindMetrics(set),
 	}
+	m.posts.WithLabelValues("503", "wrong_clock") // increase sees the first one of a series that was there only
+	return m
 }
 
 func (m *metrics) countOutcome(o *Outcome) {
 	m.commands.WithLabelValues(o.result()).Inc()
+}
+
+func (m *metrics) countPosts(posts []posted) {
+	for _, post := range posts {
+		if post.err != nil {
+			p := problemOf(post.err)
+			m.posts.WithLabelValues(strconv.Itoa(p.Status), p.Code).Inc()
+			continue
+		}
+		m.posts.WithLabelValues("200", post.result()).Inc()
+	}
 }
 
 // note counts what a guard, trim and ties had to do with a job that Redis has decided.
@@ -83,7 +105,7 @@ func (m *metrics) note(j *job, now time.Time) {
 	if j.rules.features().Guard && j.Op == wire.OpIncr && j.raw() > 0 {
 		m.gains.note(j.Board, j.Member, j.raw(), now)
 	}
-	if j.Op != wire.OpDelete && !j.Op.Moves() && j.rules.features().Ties && j.Update.Seq >= wire.TieLimit(j.Update.Score) {
+	if !j.Op.Removes() && !j.Op.Moves() && j.rules.features().Ties && j.Update.Seq >= wire.TieLimit(j.Update.Score) {
 		m.ties.Inc()
 	}
 }

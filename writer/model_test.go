@@ -47,7 +47,7 @@ type boardModel struct {
 
 // veiled is a member that is, or was, hidden, and its score while it is.
 type veiled struct {
-	wire.Veil
+	wire.Hiding
 	raw float64
 }
 
@@ -468,7 +468,7 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 		want.Delta = j.Number
 	}
 	veil := m.veils[j.Member]
-	if want.Veil = veil.Veil; veil.Hidden {
+	if want.Hiding = veil.Hiding; veil.Hidden {
 		want.Score = veil.raw
 	}
 	trims := m.trim(want)

@@ -50,8 +50,7 @@ type Options struct {
 	Tiers Tiers
 	// Kafka holds librdkafka settings, at least bootstrap.servers.
 	Kafka map[string]string
-	// KafkaLogin, if it is not nil, calls set with each new user name and password for
-	// SASL, until ctx is done.
+	// KafkaLogin, if it is not nil, calls set with each new user name and password for SASL, until ctx is done.
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
 	Group      string // consumer group; empty: DefaultGroup
 	// GroupInstance names this writer among those of the group, and stays the same when it restarts: the
@@ -60,27 +59,23 @@ type Options struct {
 	GroupInstance string
 	// PublishAll publishes the updates of all boards, not only of super-hot ones.
 	PublishAll bool
-	// LedgerAll publishes the updates of all boards for the ledger, not only those of
-	// classes that ask for it.
-	LedgerAll bool
-	// BoardLife is the least time from the last change of a board without a period until it
-	// expires, together with its other keys; it is at most an eighth longer, and a second.
-	// 0: never, because a board that vanishes is worse than one that stays. The keep of a
-	// class wins.
+	// BoardLife is the least time from the last change of a board without a period until it expires, together with its
+	// other keys; it is at most an eighth longer, and a second. 0: never, because a board that vanishes is worse than
+	// one that stays. The keep of a class wins.
 	BoardLife time.Duration
-	// OrderLife is how long an order id is known at least, and OrderBuckets over how
-	// many hashes the order ids of one life are spread. Both hold for new boards. 0:
-	// DefaultOrderLife, DefaultOrderBuckets.
+	// OrderLife is how long an order id is known at least, and OrderBuckets over how many hashes the order ids of one
+	// life are spread. Both hold for new boards. 0: DefaultOrderLife, DefaultOrderBuckets.
 	OrderLife    time.Duration
 	OrderBuckets int
-	Topics       Topics
-	Process      func() any            // what GET /v1/status shows as process; nil: nothing
-	Log          *slog.Logger          // nil: silent
-	Registerer   prometheus.Registerer // nil: unregistered
+	// MemberChanges is how many changes of one member posts may make in a minute, on all boards together; 0: any.
+	MemberChanges int
+	Topics        Topics
+	Process       func() any            // what GET /v1/status shows as process; nil: nothing
+	Log           *slog.Logger          // nil: silent
+	Registerer    prometheus.Registerer // nil: unregistered
 }
 
-// check returns the options with defaults set, or an error that names the wrong
-// one.
+// check returns the options with defaults set, or an error that names the wrong one.
 func (opts Options) check() (Options, error) {
 	if opts.Redis == nil || opts.Tiers == nil {
 		return opts, errors.New("writer: Redis and Tiers are required")
@@ -93,6 +88,9 @@ func (opts Options) check() (Options, error) {
 	}
 	if opts.BoardLife < 0 {
 		return opts, fmt.Errorf("board life %v: want 0 or more", opts.BoardLife)
+	}
+	if opts.MemberChanges < 0 {
+		return opts, fmt.Errorf("member changes %d: want 0 or more", opts.MemberChanges)
 	}
 	if err := opts.checkOrders(); err != nil {
 		return opts, err
@@ -137,8 +135,7 @@ var producerSettings = kafka.Settings{
 	"compression.type":   "lz4",
 	"message.timeout.ms": "300000",
 	"partitioner":        "murmur2_random", // as the Java client places keys
-	// A topic is created before its first update, so an unknown one was deleted and
-	// is to be created again soon.
+	// A topic is created before its first update, so an unknown one was deleted and is to be created again soon.
 	"topic.metadata.propagation.max.ms": "2000",
 	"go.delivery.report.fields":         "none", // the opaque value is its index
 }

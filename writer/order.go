@@ -16,18 +16,17 @@ const fieldLen = 10
 
 func orderField(orderID string) string { return wire.OrderField(orderID) }
 
-// Layout of the record of an order, as apply.lua packs it. The mark tells a command
-// with the same order id and another op, member or number; a repeat has the same ones,
-// so the record holds only the rest of the update. The trims that a change has caused
-// follow, each with the next seq and one member less.
+// Layout of the record of an order, as apply.lua packs it. The mark tells a command with the same order id and another
+// op, member or number; a repeat has the same ones, so the record holds only the rest of the update. The trims that a
+// change has caused follow, each with the next seq and one member less.
 //
 //	mark                            7 bytes: op, and wire.Hash of member, number, groups and data
 //	struct.pack('>d', score)        8, 0 after a delete
 //	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
 //	struct.pack('>I2c0')           2 and the data's length, where members may have data: the member's after the change
-//	struct.pack('>I6BI7')          14, of a hidden member and of a hide or restore: wire.CutVeil
+//	struct.pack('>I6BI7')          14, of a hidden member and of a hide or restore: wire.CutHiding
 //	struct.pack('>I6Bc0')          7 and the member's length, of each trim: sum, member
-//	origin                          4, of durable boards: the record of the command topic that was applied
+//	origin                          4, of durable boards: the record of the command topic that was applied, or the post
 const (
 	markLen   = 7
 	recordLen = markLen + 8 + 7 + 6 + 6 + 4 + 6
@@ -37,10 +36,18 @@ const (
 // noOrigin is that of a command whose record is not known.
 const noOrigin = "\x00\x00\x00\x00"
 
-// originOf returns the origin of a change: a digest of where its command is.
-func originOf(at kafka.TopicPartition) string {
+// originOf returns the origin of a change by a record: a digest of the name of its post, which all copies have that
+// Kafka may have got, or else of where it is.
+func originOf(m *kafka.Message) string {
+	if name := postOf(m); name != "" {
+		return originOfPost(name)
+	}
+	return originOfPost(fmt.Sprint(m.TopicPartition.Partition, " ", m.TopicPartition.Offset))
+}
+
+func originOfPost(name string) string {
 	digest := fnv.New32a()
-	_, _ = fmt.Fprint(digest, at.Partition, " ", at.Offset)
+	_, _ = digest.Write([]byte(name))
 	return string(digest.Sum(nil))
 }
 
@@ -58,8 +65,7 @@ func packed(c *Command, at int64, hash int, origin string) string {
 	return string(append(append(append(data, orderField(c.OrderID)...), mark(c)...), origin...))
 }
 
-// readRecord returns the update of c that an order's record tells, and those of the
-// members that it had trimmed.
+// readRecord returns the update of c that an order's record tells, and those of the members that it had trimmed.
 func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, err error) {
 	if len(record) < recordLen || record[:markLen] != mark(c) {
 		return u, nil, badReply(record)
@@ -78,7 +84,7 @@ func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, 
 			return u, trims, nil
 		} // else it is of a time when members had none
 	}
-	u.Veil, rest = wire.CutVeil(rest)
+	u.Hiding, rest = wire.CutHiding(rest)
 	trims, ok := readTrims(u, rest)
 	if !ok {
 		err = badReply(record)
@@ -132,8 +138,7 @@ const (
 	needEras          // the server has another history than the script was made for
 )
 
-// Outcome is the result of one command: an update, which a repeat of the order id
-// gets unchanged, or a refusal.
+// Outcome is the result of one command: an update, which a repeat of the order id gets unchanged, or a refusal.
 type Outcome struct {
 	Update    wire.Update
 	Trims     []wire.Update // of the members that the change had trimmed
@@ -162,7 +167,7 @@ var refusals = map[string]*Refusal{
 	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member, number, group or data: use a new one for each change")},
 	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
 	"primed":         {"prime", errors.New("the board has all of its primes, or was begun after its sources and gets none")},
-	"hidden_full":    {"hidden_full", fmt.Errorf("the board hides %d members, or %d have been hidden; nothing was changed", wire.MaxHidden, wire.MaxVeils)},
+	"hidden_full":    {"hidden_full", fmt.Errorf("the board hides %d members, or %d have been hidden; nothing was changed", wire.MaxHidden, wire.MaxHidings)},
 	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},
 	"early":          {"early", errors.New("at is more than a minute ahead of the clock of the writer, or of Kafka: check that of the sender")},
 }
@@ -176,9 +181,9 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 		return o, 0, badReply(reply)
 	}
 	switch rest := reply[1:]; reply[0] {
-	case '+', '=', 'C', 'M', 'G':
+	case '+', '=', '<', 'C', 'M', 'G':
 		o.Update, o.Trims, err = readRecord(c, rest)
-		o.Duplicate, o.Beyond = reply[0] == '=', beyond[reply[:1]]
+		o.Duplicate, o.Beyond = reply[0] == '=' || reply[0] == '<', beyond[reply[:1]]
 	case '!':
 		if refusals[rest] == nil {
 			return o, 0, badReply(reply)

@@ -17,8 +17,7 @@ var positionsSource string
 
 var positionsScript = redis.NewScript(positionsSource)
 
-// positions keeps how far each master is in the command topic. It is safe for concurrent use.
-type positions struct{ *adopter }
+type positions struct{ *adopter } // keeps how far each master is in the command topic. It is safe for concurrent use.
 
 func (p positions) keys(of rewind.Master) []string { return []string{p.names.AppliedKey(string(of))} }
 
@@ -30,19 +29,30 @@ func (p positions) read(ctx context.Context, of rewind.Master, era rewind.Era) (
 	if err != nil || !isList {
 		return h, false, err
 	}
-	h.Of = make(map[int32]rewind.Position)
+	all := make(map[string]string, len(fields)/2)
 	for i := 0; i+1 < len(fields); i += 2 {
 		name, _ := fields[i].(string)
-		value, _ := fields[i+1].(string)
-		if name == wire.PositionsLife {
-			h.Life = value
-		} else if name == wire.PositionsDamaged {
-			h.Damaged = true
-		} else if n, err := strconv.ParseInt(name, 10, 32); err == nil {
+		all[name], _ = fields[i+1].(string)
+	}
+	return hashOf(all), true, nil
+}
+
+// hash returns a master's hash as it is, without a life if there is none.
+func (p positions) hash(ctx context.Context, of rewind.Master) (rewind.Hash, error) {
+	fields, err := p.client.HGetAll(ctx, p.keys(of)[0]).Result()
+	return hashOf(fields), err
+}
+
+// hashOf returns what the fields of a hash tell.
+func hashOf(fields map[string]string) rewind.Hash {
+	h := rewind.Hash{Life: fields[wire.PositionsLife], Of: make(map[int32]rewind.Position)}
+	_, h.Damaged = fields[wire.PositionsDamaged]
+	for name, value := range fields {
+		if n, err := strconv.ParseInt(name, 10, 32); err == nil {
 			h.Of[int32(n)] = parsePosition(value)
 		}
 	}
-	return h, true, nil
+	return h
 }
 
 // parsePosition returns a position, of no topic if it can't be read.
@@ -51,7 +61,6 @@ func parsePosition(text string) rewind.Position {
 	return rewind.Position{Topic: p.Topic, Next: p.Next, Healed: rewind.Era(p.Healed)}
 }
 
-// write writes positions of one master, all of one round.
 func (p positions) write(ctx context.Context, all []rewind.WritePosition) (rewind.Answer, error) {
 	one := all[0]
 	args := []any{string(one.Era), one.Life}
@@ -61,7 +70,6 @@ func (p positions) write(ctx context.Context, all []rewind.WritePosition) (rewin
 	return answerOf(positionsScript.Run(ctx, p.client, p.keys(one.Master), args...).Text())
 }
 
-// answerOf returns what a reply of the script means.
 func answerOf(reply string, err error) (rewind.Answer, error) {
 	switch {
 	case err != nil:
@@ -80,14 +88,4 @@ func digit(set bool) int {
 		return 1
 	}
 	return 0
-}
-
-// life returns the name of a master's hash, "" if there is none, and whether it is marked as damaged.
-func (p positions) life(ctx context.Context, of rewind.Master) (life string, damaged bool, err error) {
-	fields, err := p.client.HMGet(ctx, p.keys(of)[0], wire.PositionsLife, wire.PositionsDamaged).Result()
-	if err != nil {
-		return "", false, err
-	}
-	life, _ = fields[0].(string)
-	return life, fields[1] != nil, nil
 }

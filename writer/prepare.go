@@ -23,12 +23,10 @@ var prepareSource string
 
 var prepareScript = redis.NewScript(wire.Script(prepareSource))
 
-// maxAtOnce is the most members that prepare.lua adds up itself, in some milliseconds.
-const maxAtOnce = 5000
+const maxAtOnce = 5000 // the most members that prepare.lua adds up itself, in some milliseconds
 
-// prepare makes the board ready for commands: its birth with the rules of its class, the
-// turn of its orders, a longer life, or its adoption. With a run, it gives the board a new one and adopts
-// it, if that is still its run. The error is a [*Refusal] if no retry can help.
+// prepare makes the board ready: its birth, the turn of its orders, a longer life, its adoption; given the run that it
+// still has, a new run and adoption. The error is a [*Refusal] if no retry can help.
 func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run string) error {
 	if err := a.clock.Agrees(ctx, redisclock.Good, maxClockDifference); err != nil {
 		return err
@@ -145,7 +143,6 @@ func (a *adopter) allKeys(b rankcache.BoardID, r *rules) []string {
 	return keys
 }
 
-// appendCompanions appends the keys of the companions that a board has.
 func (a *adopter) appendCompanions(keys []string, b rankcache.BoardID, f features) []string {
 	for _, c := range wire.Companions() {
 		if f.has(c.Section()) {
@@ -155,15 +152,12 @@ func (a *adopter) appendCompanions(keys []string, b rankcache.BoardID, f feature
 	return keys
 }
 
-// newRun proposes a run: later ones are higher, and two writers do not propose the
-// same one. It is below 2^53, which a script's numbers hold exactly, until 2248.
+// newRun proposes a run: higher than earlier ones, unique, and below 2^53, which scripts hold, until 2248.
 func newRun(now time.Time) uint64 { return uint64(now.UnixMilli())<<10 | rand.Uint64N(1<<10) }
 
-// maxBucketCounts limits the boards that are remembered; they are forgotten beyond that.
-const maxBucketCounts = 100_000
+const maxBucketCounts = 100_000 // limits the boards that are remembered; they are forgotten beyond that
 
-// bucketCounts knows the boards that were born with another number of buckets than is
-// usual now. It is safe for concurrent use.
+// bucketCounts knows boards born with an unusual number of buckets. It is safe for concurrent use.
 type bucketCounts struct {
 	usual int
 	mu    sync.Mutex // nothing is called under it

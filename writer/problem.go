@@ -9,12 +9,10 @@ import (
 	"rankcache/wire"
 )
 
-// errNotAcked reports that Redis took a command and Kafka did not yet take its
-// update.
+// errNotAcked reports that Redis took a command and Kafka did not yet take its update.
 var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge the update")
 
-// errNotRecorded reports that Kafka did not take a command that is to be in the command
-// topic before it is applied.
+// errNotRecorded reports that Kafka did not take a command that is to be in the command topic before it is applied.
 var errNotRecorded = errors.New("the command is not applied, as Kafka did not acknowledge it")
 
 func problem(status int, code, title, detail string) httpserve.Problem {
@@ -42,7 +40,10 @@ func problemOf(err error) httpserve.Problem {
 	r, ok := errors.AsType[*Refusal](err)
 	waits, isNotYet := errors.AsType[*notYet](err)
 	wrong, clock := errors.AsType[*redisclock.Wrong](err)
+	fast, over := errors.AsType[*overRate](err)
 	switch {
+	case over:
+		return fast.problem()
 	case clock:
 		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", wrong.Error()+"; post the same command with the same order again")
 	case errors.Is(err, errNotAcked):
@@ -64,6 +65,8 @@ func problemOf(err error) httpserve.Problem {
 	case errors.Is(err, errAdopting):
 		return problem(http.StatusServiceUnavailable, "adopting", "Board is being adopted",
 			"another client has changed the board, so that a writer adds up its members, or a rebuild writes them; post the same command with the same order again")
+	case refusesWrites(err) != nil:
+		return problem(http.StatusServiceUnavailable, "redis_refuses", "Redis refuses writes", refusesWrites(err).Error()+"; then post the same command with the same order again")
 	case !ok:
 		return problem(http.StatusServiceUnavailable, "origin_unavailable", "Redis did not answer",
 			"post the same command with the same order again")

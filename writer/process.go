@@ -1,11 +1,14 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"rankcache/internal/kafka"
 	"rankcache/internal/retry"
@@ -26,6 +29,9 @@ type processor struct {
 	rewinds  *rewinder
 	rolling  *rolling
 	waits    *waits
+	stall    *stall
+	named    atomic.Pointer[round] // the last round whose masters the ledger knows
+	naming   singleflight.Group
 	metrics  *metrics
 	log      *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
@@ -34,11 +40,11 @@ type processor struct {
 }
 
 func newProcessor(opts Options) *processor {
-	m := newMetrics(opts.Registerer)
+	m, stall := newMetrics(opts.Registerer), &stall{}
 	applier := newApplier(opts, m)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: applier, rooms: newRoomSets(opts, applier.clock.Now),
-		topics: newTopics(opts.Topics, opts.Names, opts.Tiers, m), commands: &commandLog{tiers: opts.Tiers, metrics: m, log: opts.Log, every: readLogEvery},
-		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, rewinds: newRewinder(opts, applier.adopter, m.rewind), rolling: &rolling{adopter: applier.adopter}, waits: newWaits(), metrics: m, log: opts.Log}
+		topics: newTopics(opts.Topics, opts.Names, opts.Tiers, m), commands: &commandLog{tiers: opts.Tiers, metrics: m, stall: stall, log: opts.Log, every: readLogEvery},
+		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers}, rewinds: newRewinder(opts, applier.adopter, m.rewind), rolling: &rolling{adopter: applier.adopter}, waits: newWaits(), stall: stall, metrics: m, log: opts.Log}
 }
 
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
@@ -50,9 +56,8 @@ func (p *processor) acceptRecord(m *kafka.Message, polled time.Time) (j *job, er
 	return j, err
 }
 
-// accept returns the job of a command that has arrived at a time; at is the time of a
-// command without one. After an error, which is a [*Refusal], the job has the command if
-// it could be decoded.
+// accept returns the job of a command that has arrived at a time; at is the time of a command without one. After an
+// error, which is a [*Refusal], the job has the command if it could be decoded.
 func (p *processor) accept(data []byte, at int64, arrived time.Time) (*job, error) {
 	c, err := DecodeCommand(data, at)
 	if err != nil {
@@ -72,9 +77,9 @@ func (p *processor) check(c *Command, arrived time.Time) (j *job, err error) {
 	}
 	j.clockLimit = clockLimit(j.rules.kind)
 	if j.rules.durable() && c.At > arrived.Add(maxAhead).UnixMilli() {
-		return j, refusals["early"]
+		j.outside = cmp.Or(j.outside, refusals["early"])
 	}
-	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
+	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked && c.Op != wire.OpForget {
 		return j, errBlocked
 	}
 	return j, nil
@@ -105,10 +110,10 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 // appendUpdate appends a job's update if it must be published: that of a board that has ended too, as it lingers in
 // sidecars. Where boards are not kept any more the topic may be gone, and is not made again. The ledger's topic stays.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
-	if p.ledger.wants(j.rules.kind) {
-		dst = p.ledger.append(dst, &j.Update)
+	if j.rules.asksLedger() {
+		dst = p.ledger.append(dst, &j.Update, j)
 		for i := range j.Trims {
-			dst = p.ledger.append(dst, &j.Trims[i])
+			dst = p.ledger.append(dst, &j.Trims[i], j)
 		}
 	}
 	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isGone(p.applier.now()) {
@@ -130,13 +135,15 @@ func updateMessage(log *rooms.Log, u *wire.Update) message {
 	return message{topic: log.Topic, key: []byte(key), value: wire.AppendUpdate(nil, u)}
 }
 
-// publish returns once Kafka has acknowledged all messages. Its only error is that
-// ctx has ended.
+// publish returns once Kafka has acknowledged all messages. Its only error is that ctx has ended.
 func (p *processor) publish(ctx context.Context, to *producer, messages []message) error {
 	if len(messages) == 0 {
 		return nil
 	}
 	begin := time.Now()
+	if err := p.nameFirst(ctx, to, messages); err != nil {
+		return err
+	}
 	err := p.retry(ctx, "kafka", func() (err error) {
 		messages, err = to.send(ctx, messages)
 		return err
@@ -151,5 +158,5 @@ func (p *processor) retry(ctx context.Context, of string, attempt func() error) 
 	if of == "redis" {
 		most = maxRedisPause
 	}
-	return retry.Do(ctx, of, retry.Policy{First: firstPause, Most: most, Failed: p.metrics.retries.WithLabelValues(of).Inc, Log: p.log, Every: time.Second}, attempt)
+	return retry.Do(ctx, of, retry.Policy{First: firstPause, Most: most, Failed: p.metrics.retries.WithLabelValues(of).Inc, Log: p.log, Every: time.Second}, func() error { return p.stall.failed(attempt()) })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,20 +16,29 @@ import (
 	"rankcache/internal/kafka"
 )
 
-// flushTimeout is how long queued updates may take when the writer stops.
-const flushTimeout = 5 * time.Second
+const flushTimeout = 5 * time.Second // how long queued updates may take when the writer stops
 
-// purgeTimeout is how long librdkafka may take to report purged messages.
-const purgeTimeout = time.Second
+// batchSize is the setting of a batch's bytes, usualBatch librdkafka's default of it.
+const (
+	batchSize  = "batch.size"
+	usualBatch = 1_000_000
+)
+
+const purgeTimeout = time.Second // how long librdkafka may take to report purged messages
 
 // message is one record to be produced: an update, a refused command, or a post's command.
 type message struct {
-	topic    string
-	key      []byte // the member, or the board of a refused command
-	value    []byte
-	post     string                     // name of the post that waits for what becomes of it; "": none
-	appended func(kafka.TopicPartition) // called when Kafka has acknowledged it, unless it is nil
+	topic     string
+	key       []byte // the member, or the board of a refused command
+	partition *int32 // nil: that of the key
+	value     []byte
+	post      string                     // name of the post that it is of; "": none
+	appended  func(kafka.TopicPartition) // called when Kafka has acknowledged it, unless it is nil
+	tooLarge  func(error)                // called if its topic takes no record of its size, unless it is nil
+	kept      bool                       // it must not be left out, though its topic takes no record of its size
 }
+
+func (m *message) size() int { return len(m.key) + len(m.value) }
 
 func (m *message) headers() []kafka.Header {
 	if m.post == "" {
@@ -37,22 +47,22 @@ func (m *message) headers() []kafka.Header {
 	return []kafka.Header{{Key: postHeader, Value: []byte(m.post)}}
 }
 
-// producer sends updates to Kafka and waits for their acknowledgement. It is safe
-// for concurrent use.
+// producer sends updates to Kafka and waits for their acknowledgement. It is safe for concurrent use.
 type producer struct {
 	topics  *topics
 	metrics *metrics
 	log     *slog.Logger
 
-	mu      sync.Mutex // guards the next two; not held during requests to the broker
+	mu      sync.Mutex // guards the next three; not held during requests to the broker
 	conf    kafka.Settings
+	batch   int          // of new clients
 	current *kafkaClient // nil once closed
 }
 
-// kafkaClient is a handle of librdkafka, which must not be used once it is closed:
-// its users are counted, and closing waits for them.
+// kafkaClient is a handle of librdkafka, unusable once closed: closing waits for its users.
 type kafkaClient struct {
 	*kafka.Producer
+	batch int            // bytes that a batch of several records may have
 	users sync.WaitGroup // Add only with producer.mu held, while it is current
 }
 
@@ -60,23 +70,27 @@ var errClosed = errors.New("the writer is stopping")
 
 // newProducer returns a producer with a running client, which the caller closes.
 func newProducer(given kafka.Settings, t *topics, m *metrics, log *slog.Logger) (*producer, error) {
-	p := &producer{conf: maps.Clone(given), topics: t, metrics: m, log: log}
+	p := &producer{conf: maps.Clone(given), topics: t, metrics: m, log: log, batch: usualBatch}
 	var err error
+	if text, ok := given[batchSize]; ok {
+		if p.batch, err = strconv.Atoi(text); err != nil {
+			return nil, fmt.Errorf("kafka setting %s: %w", batchSize, err)
+		}
+	}
 	p.current, err = p.open()
 	return p, err
 }
 
 // open starts a client. It does not wait for the broker.
 func (p *producer) open() (*kafkaClient, error) {
-	client, err := kafka.NewProducer(kafka.LogTo(p.log), commonSettings, producerSettings, p.conf)
+	client, err := kafka.NewProducer(kafka.LogTo(p.log), commonSettings, producerSettings, p.conf, kafka.Settings{batchSize: strconv.Itoa(p.batch)})
 	if err != nil {
 		return nil, err
 	}
-	return &kafkaClient{Producer: client}, nil
+	return &kafkaClient{Producer: client, batch: p.batch}, nil
 }
 
-// use returns the current client. The caller calls users.Done when it no longer uses
-// it.
+// use returns the current client. The caller calls users.Done when it no longer uses it.
 func (p *producer) use() (*kafkaClient, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,8 +101,7 @@ func (p *producer) use() (*kafkaClient, error) {
 	return p.current, nil
 }
 
-// setLogin has the client, and those that replace it, log in with a new user name and
-// password.
+// setLogin has the client, and those that replace it, log in with a new user name and password.
 func (p *producer) setLogin(username, password string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,8 +123,7 @@ func (p *producer) close() {
 	}
 }
 
-// end closes the client, which is no longer current, once it has no users. Messages
-// that can't be sent in time are reported to their senders as failed.
+// end closes a former client once it has no users. What can't be sent in time is reported as failed.
 func (c *kafkaClient) end(flush time.Duration) {
 	c.users.Wait()
 	if c.Flush(int(flush.Milliseconds())) > 0 {
@@ -121,21 +133,25 @@ func (c *kafkaClient) end(flush time.Duration) {
 	c.Close()
 }
 
-// renew replaces a client after a fatal error, which librdkafka reports when it has
-// lost track of what an idempotent producer has sent. Senders retry what was queued.
-func (p *producer) renew(used *kafkaClient) error {
-	fresh, err := p.replace(used)
+// renew replaces a client after a fatal error, which librdkafka reports when it has lost track of what an idempotent
+// producer has sent, and one that makes larger batches than a topic takes. Senders retry what was queued.
+func (p *producer) renew(used *kafkaClient, failed error) error {
+	fresh, err := p.replace(used, errors.Is(failed, errBatch))
 	if fresh {
 		used.end(0)
 	}
 	return err
 }
 
-func (p *producer) replace(used *kafkaClient) (replaced bool, err error) {
+func (p *producer) replace(used *kafkaClient, tooLarge bool) (replaced bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if used == nil || p.current != used || used.GetFatalError() == nil {
-		return false, nil // closed, replaced by another caller, or without a fatal error
+	if used == nil || p.current != used || used.GetFatalError() == nil && (!tooLarge || used.batch == 1) {
+		return false, nil // closed, replaced by another caller, or as good as a new one
+	}
+	if tooLarge {
+		p.batch = max(used.batch/4, 1)
+		p.log.Warn("a topic takes no batch as large as the writer makes them: it makes smaller ones until it is restarted; raise max.message.bytes of its topics to 1048588", "batch_bytes", p.batch)
 	}
 	next, err := p.open()
 	if err != nil {
@@ -172,7 +188,6 @@ func (p *producer) commandLog(ctx context.Context) (found kafka.CommandLog, err 
 	return found, cmp.Or(err, errNotMadeYet)
 }
 
-// commandTopicID returns the id of the topic of commands.
 func (p *producer) commandTopicID(ctx context.Context) (string, error) {
 	c, err := p.use()
 	if err != nil {
@@ -182,8 +197,7 @@ func (p *producer) commandTopicID(ctx context.Context) (string, error) {
 	return c.Admin.TopicID(ctx, p.topics.commands)
 }
 
-// errNotMadeYet is of a topic that a broker has been told to make.
-var errNotMadeYet = errors.New("the command topic is being made")
+var errNotMadeYet = errors.New("the command topic is being made") // of a topic that a broker has been told to make
 
 // makeTopics creates those of the boards' topics that are missing.
 func (p *producer) makeTopics(ctx context.Context, names []string) error {
@@ -195,9 +209,16 @@ func (p *producer) makeTopics(ctx context.Context, names []string) error {
 	return p.topics.ensure(ctx, c.Admin, names)
 }
 
-// send makes one attempt and returns once Kafka has acknowledged all messages. After
-// an error, rest holds the messages whose acknowledgement is missing.
+// send makes one attempt, or several with ever smaller batches, and returns once Kafka has acknowledged all messages.
+// After an error, rest holds the messages whose acknowledgement is missing.
 func (p *producer) send(ctx context.Context, messages []message) (rest []message, err error) {
+	for rest, err = p.attempt(ctx, messages); errors.Is(err, errBatch) && ctx.Err() == nil; {
+		rest, err = p.attempt(ctx, rest)
+	}
+	return rest, err
+}
+
+func (p *producer) attempt(ctx context.Context, messages []message) (rest []message, err error) {
 	reports, client, queued, err := p.enqueue(ctx, messages)
 	acked := make([]bool, len(messages))
 	for range queued {
@@ -205,20 +226,19 @@ func (p *producer) send(ctx context.Context, messages []message) (rest []message
 		case <-ctx.Done():
 			return unacked(messages, acked), context.Cause(ctx)
 		case ev := <-reports:
-			if failed := p.report(ev, messages, acked); failed != nil {
+			if failed := p.report(ev, client, messages, acked); failed != nil && !errors.Is(err, errBatch) {
 				err = failed
 			}
 		}
 	}
 	if err != nil {
-		err = errors.Join(err, p.renew(client))
+		err = errors.Join(err, p.renew(client, err))
 	}
 	return unacked(messages, acked), err
 }
 
-// enqueue passes messages to librdkafka until it rejects one. queued of them will be
-// reported on the channel, whose capacity is for all, so that librdkafka never
-// blocks if send stops reading.
+// enqueue passes messages to librdkafka until it rejects one. queued of them will be reported on the channel, whose
+// capacity is for all, so that librdkafka never blocks if send stops reading.
 func (p *producer) enqueue(ctx context.Context, messages []message) (reports chan kafka.Event, client *kafkaClient, queued int, err error) {
 	if client, err = p.use(); err != nil {
 		return nil, nil, 0, err
@@ -234,9 +254,15 @@ func (p *producer) enqueue(ctx context.Context, messages []message) (reports cha
 	reports = make(chan kafka.Event, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		err = client.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &m.topic, Partition: kafka.PartitionAny},
+		to := kafka.On(m.topic, kafka.PartitionAny)
+		if m.partition != nil {
+			to.Partition = *m.partition
+		}
+		err = client.Produce(&kafka.Message{TopicPartition: to,
 			Key: m.key, Value: m.value, Headers: m.headers(), Opaque: i}, reports)
-		if err != nil {
+		if kafka.Code(err) == kafka.ErrTooLarge { // for this client
+			reports <- &kafka.Message{TopicPartition: kafka.TopicPartition{Error: err}, Opaque: i}
+		} else if err != nil {
 			p.forgetIfGone(m.topic, err)
 			return reports, client, i, fmt.Errorf("producing to %s: %w", m.topic, err)
 		}
@@ -245,7 +271,7 @@ func (p *producer) enqueue(ctx context.Context, messages []message) (reports cha
 }
 
 // report records the delivery of one message and returns its error.
-func (p *producer) report(ev kafka.Event, messages []message, acked []bool) error {
+func (p *producer) report(ev kafka.Event, by *kafkaClient, messages []message, acked []bool) error {
 	m, ok := ev.(*kafka.Message)
 	if !ok {
 		return nil
@@ -261,7 +287,34 @@ func (p *producer) report(ev kafka.Event, messages []message, acked []bool) erro
 		return nil
 	}
 	p.forgetIfGone(messages[i].topic, err)
-	return fmt.Errorf("producing to %s: %w", messages[i].topic, err)
+	err = fmt.Errorf("producing to %s: %w", messages[i].topic, err)
+	if kafka.Code(err) != kafka.ErrTooLarge {
+		return err
+	}
+	if messages[i].size() < by.batch {
+		return fmt.Errorf("%w: %w", errBatch, err)
+	}
+	acked[i], err = p.refuse(&messages[i], err)
+	return err
+}
+
+// errBatch is of a batch for which its topic has no room, though it may have for each of its records.
+var errBatch = errors.New("smaller batches are made")
+
+// refuse is called of a record for which its topic has no room, though it was a batch of its own. It returns nil if the
+// record is left out, as no retry helps; one that must not be is tried until there is room.
+func (p *producer) refuse(m *message, why error) (out bool, err error) {
+	why = fmt.Errorf("%w: a record of %d bytes: raise max.message.bytes of the topic, and message.max.bytes of --kafka-setting", why, m.size())
+	p.metrics.tooLarge.WithLabelValues(m.topic).Inc()
+	switch {
+	case m.kept:
+		return false, why
+	case m.tooLarge != nil:
+		m.tooLarge(why)
+	default:
+		p.log.Error("a record is left out", "key", string(m.key), "err", why)
+	}
+	return true, nil
 }
 
 // forgetIfGone makes the next attempt check for the topic and create it again.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache"
-
 	"rankcache/internal/kafka"
+	"rankcache/wire"
 )
 
 // refusedRecord is a record of the topic of refused commands.
@@ -41,8 +41,7 @@ func sourceOf(m *kafka.Message) commandSource {
 	return commandSource{Topic: *m.TopicPartition.Topic, Partition: &m.TopicPartition.Partition, Offset: &offset}
 }
 
-// wireReasons are the reasons of refused records, where they differ from those of
-// metrics, which also name the field.
+// wireReasons are the reasons of refused records, where they differ from those of metrics, which also name the field.
 var wireReasons = map[string]string{"score_range": "score_range", "guard": "guard", "order_conflict": "order_conflict", "too_old": "too_old",
 	"early": "early", "blocked": "blocked", "type": "wrong_type", "unreadable": "unreadable",
 	"unknown_class": "unknown_class", "bad_dims": "bad_dims", "bad_by": "bad_by", "bad_data": "bad_data", "no_period": "no_period", "board_and_class": "board_and_class", "op_not_allowed": "op_not_allowed", "late": "late", "class_not_allowed": "class_not_allowed", "ended": "ended"}
@@ -81,8 +80,7 @@ func (f *refuser) refuse(r *Refusal, where ...any) {
 	f.limit.Do(func() { f.log.Warn("command refused", append([]any{"err", r}, where...)...) })
 }
 
-// refuseRecord counts a refused command of the command topic and returns the record
-// that tells of it.
+// refuseRecord counts a refused command of the command topic and returns the record that tells of it.
 func (f *refuser) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message {
 	f.refuse(r, "partition", m.TopicPartition.Partition, "offset", m.TopicPartition.Offset)
 	return f.refusedMessage(r, c, m.Value, sourceOf(m))
@@ -111,6 +109,7 @@ func (f *refuser) refusedMessage(r *Refusal, c *Command, data []byte, from comma
 		record.Board = c.Board
 	}
 	switch {
+	case c != nil && c.Op == wire.OpForget: // it would be one more place with the member
 	case len(data) > MaxCommandLen:
 		record.Base64, record.Truncated = data[:MaxCommandLen], true
 	case utf8.Valid(data) && json.Valid(data):

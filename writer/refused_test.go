@@ -2,6 +2,7 @@ package writer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
 	"rankcache/internal/httpserve"
@@ -88,5 +90,32 @@ func TestRefusedPostWithoutKafka(t *testing.T) {
 	})
 	status, answer := h.post(t, strings.Replace(h.command("o", "a"), string(h.board), "blocked", 1))
 	checkProblem(t, "post", status, answer, httpserve.Problem{Status: 403, Code: "blocked"})
+	h.posts.awaitRefused()
 	equal(t, "lost", testutil.ToFloat64(h.metrics.refusedLost), 1.0)
+}
+
+// A refused post is answered while Kafka has not taken the record of it, which it does later.
+func TestRefusedPostDoesNotWaitForKafka(t *testing.T) {
+	t.Parallel()
+	broker := testkit.Kfake(t)
+	h := newFixture(t, broker.Addr(), func(o *Options) {
+		o.Tiers = tiers{boards: map[rankcache.BoardID]rooms.Mode{"blocked": rooms.ModeBlocked}}
+	})
+	stop := h.run(t)
+	testkit.Eventually(t, testTimeout, func() error {
+		if h.producer.Load() == nil {
+			return errors.New("no producer yet")
+		}
+		return nil
+	})
+	hold := make(chan struct{})
+	broker.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		<-hold
+		return nil, nil, false
+	})
+	status, answer := h.post(t, strings.Replace(h.command("o", "a"), string(h.board), "blocked", 1))
+	checkProblem(t, "post", status, answer, httpserve.Problem{Status: 403, Code: "blocked"})
+	equal(t, "lost", testutil.ToFloat64(h.metrics.refusedLost), 0.0)
+	close(hold)
+	stop()
 }

@@ -12,10 +12,9 @@ import (
 	"rankcache/wire"
 )
 
-// resolve finds the board of a command that names a class, and refuses what the class of
-// its board does not allow, however the command names the board. It returns the class's
-// rules, and a refusal beside the error if the command has arrived outside of the board's
-// period: a repeat of one that was in time is answered all the same.
+// resolve finds the board of a command that names a class, and refuses what the class of its board does not allow,
+// however the command names the board. It returns the class's rules, and a refusal beside the error if the command has
+// arrived outside of the board's period: a repeat of one that was in time is answered all the same.
 func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late *Refusal, err error) {
 	if math.Abs(c.Number) > maxScore {
 		return r, nil, refusals["score_range"]
@@ -36,8 +35,8 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 		return r, nil, errNoData
 	case c.Prime:
 		return resolvePrime(c, board, kind, arrived)
-	case c.Op.Moves():
-		return resolveMove(c, board, kind)
+	case c.Op.Own():
+		return resolveOwn(c, board, kind)
 	case kind == nil:
 		return r, nil, withoutClass(c)
 	case kind.Rolls():
@@ -69,13 +68,11 @@ func withoutClass(c *Command) error {
 	return nil
 }
 
-// rules are what a class sets for one board and its commands. The zero value is for
-// boards without class.
+// rules are what a class sets for one board and its commands. The zero value is for boards without class.
 type rules struct {
 	kind                      *rooms.Class
 	start, end, over, expires int64 // Unix milliseconds: of the period, its end, that of its grace, that of the board; 0: never
-	// keep is for how long a board without a period is kept after its last change; 0: as boards
-	// without class.
+	// keep is for how long a board without a period is kept after its last change; 0: as boards without class.
 	keep      time.Duration
 	orderLife time.Duration
 	ties      rooms.Ties

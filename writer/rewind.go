@@ -19,12 +19,10 @@ import (
 	"rankcache/writer/internal/rewind"
 )
 
-// lookEvery is how often Redis is asked whether it has lost something, and told how far it is.
-const lookEvery = time.Second
+const lookEvery = time.Second // how often Redis is asked whether it has lost something, and told how far it is
 
-// rewinder has commands of durable classes read again that Redis may have lost: it does what a
-// [rewind.Machine] answers. Until there is such a class it asks nobody anything. It is safe for
-// concurrent use.
+// rewinder has commands of durable classes read again that Redis may have lost: it does what a [rewind.Machine]
+// answers. Until there is such a class it asks nobody anything. It is safe for concurrent use.
 type rewinder struct {
 	positions positions
 	tiers     Tiers
@@ -33,17 +31,27 @@ type rewinder struct {
 	round     atomic.Pointer[round] // the present one; never nil
 	denied    atomic.Pointer[error] // why Redis may not be asked for its history; nil: it may
 	damaged   atomic.Pointer[[]string]
+	seen      atomic.Pointer[seenMasters]
 
 	mu       sync.Mutex // only the machine is called under it
 	machine  *rewind.Machine
 	assigned []int32
-	logs     readLogs
+	logs     logReader
 	ctx      context.Context // of what the machine has asked for; nil while the writer does not run
 	work     sync.WaitGroup
 }
 
-// readLogs is [consumer.logs].
-type readLogs func(ctx context.Context, life, half time.Duration) (map[int32]rewind.Log, error)
+// seenMasters tells when all masters have answered with the eras of a round.
+type seenMasters struct {
+	of *round
+	at time.Time
+}
+
+// logReader is the [consumer].
+type logReader interface {
+	logs(ctx context.Context, life, half time.Duration) (map[int32]rewind.Log, error)
+	committedLogs(ctx context.Context) (map[int32]rewind.Log, error)
+}
 
 // round is what holds from one reading of the positions to the next. It is immutable.
 type round struct {
@@ -57,8 +65,7 @@ type round struct {
 	topic   uint64                        // its digest, or 0
 }
 
-// noRewinds is the round without a durable class.
-var noRewinds = &round{reading: true}
+var noRewinds = &round{reading: true} // the round without a durable class
 
 // errOtherEra tells that a master has another era than a round is for.
 var errOtherEra = errors.New("a master of Redis has another history")
@@ -75,7 +82,7 @@ func newRewinder(opts Options, a *adopter, m *rewindMetrics) *rewinder {
 }
 
 // begin takes what the machine asks Kafka for, until ctx ends or end is called.
-func (r *rewinder) begin(ctx context.Context, logs readLogs) {
+func (r *rewinder) begin(ctx context.Context, logs logReader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ctx, r.logs, r.assigned = ctx, logs, nil
@@ -131,8 +138,7 @@ func (r *rewinder) turn(e rewind.Event, actions []rewind.Action) {
 	r.round.Store(&now)
 }
 
-// deny has everything but durable classes go on as without them, as the writer's user may not ask Redis for its
-// history. Once it may, what was left out is read again.
+// deny has all but durable classes go on: Redis's history may not be asked for. Once it may, all is read again.
 func (r *rewinder) deny(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +185,6 @@ func listOf(eras map[rewind.Master]rewind.Era) string {
 	return strings.Join(list, " ")
 }
 
-// stale reports whether a round is over.
 func (r *rewinder) stale(of *round) bool { return r.round.Load() != of }
 
 // assign tells which partitions the writer has now.
@@ -194,7 +199,6 @@ func (r *rewinder) assign(partitions []int32) {
 	}
 }
 
-// needed reports whether a class is durable.
 func (r *rewinder) needed() bool {
 	return slices.ContainsFunc(r.tiers.File().Classes, func(c *rooms.Class) bool { return c.Durable })
 }
@@ -230,23 +234,36 @@ func (r *rewinder) look(ctx context.Context) {
 		}
 		var damaged []string
 		for _, m := range all {
-			life, isDamaged, err := r.positions.life(ctx, m.name)
+			h, err := r.positions.hash(ctx, m.name)
 			if err != nil {
 				r.metrics.limit.Do(func() {
 					r.log.Warn("what Redis has lost is not noticed: its positions are not read", "master", m.name, "err", err)
 				})
 			} else if m.era != "" {
-				e.Seen[m.name] = rewind.History{Era: m.era, Life: life}
-				if isDamaged {
+				e.Seen[m.name] = rewind.History{Era: m.era, Life: h.Life}
+				if h.Damaged {
 					damaged = append(damaged, string(m.name))
 				}
 			}
+		}
+		if err == nil && now.confirmedBy(e.Seen) {
+			r.seen.Store(&seenMasters{now, e.Asked})
 		}
 		r.damaged.Store(&damaged)
 		r.metrics.damagedNow.Set(float64(len(damaged)))
 	}
 	r.metrics.waiting.Set(float64(r.positions.lost.count(now)))
 	r.tell(e)
+}
+
+// confirmedBy reports whether all masters of a round, and no others, have answered with their eras.
+func (of *round) confirmedBy(seen map[rewind.Master]rewind.History) bool {
+	for master, h := range seen {
+		if of.eras[master] != h.Era {
+			return false
+		}
+	}
+	return len(seen) == len(of.eras) && len(seen) > 0
 }
 
 // fenced tells that a master has refused a call of a round.
@@ -270,8 +287,8 @@ func (r *rewinder) drain(ctx context.Context) {
 	r.act(ctx, actions)
 }
 
-// wasPublished reports whether what came of a record was published before the round. Then a command of a class that is not
-// durable is not applied again: its order id may be forgotten.
+// wasPublished reports whether what came of a record was published before the round. Then a command of a class that is
+// not durable is not applied again: its order id may be forgotten.
 func (of *round) wasPublished(m *kafka.Message) bool {
 	return int64(m.TopicPartition.Offset) < of.seeks[m.TopicPartition.Partition].Published
 }
@@ -281,8 +298,7 @@ func (of *round) mayBeLost(m *kafka.Message) bool {
 	return int64(m.TopicPartition.Offset) < of.seeks[m.TopicPartition.Partition].Target
 }
 
-// committable returns the ends of a batch that are not committed yet, and those beside which it is not noted yet
-// that there are positions.
+// committable returns a batch's ends that are not committed, or not yet noted to have positions beside them.
 func (of *round) committable(ends offsets) offsets {
 	late := make(offsets, len(ends))
 	for p, end := range ends {
@@ -300,32 +316,34 @@ func (r *rewinder) rewinding() []int32 {
 
 // rewindStatus is what GET /v1/status shows once a class is durable.
 type rewindStatus struct {
-	// State is whole, rewinding (Redis may lack changes), asking (it is not known how far Redis is), or denied (it may not be asked).
+	// State is whole, rewinding (Redis may lack changes), asking (how far Redis is) or denied (to ask).
 	State     string  `json:"state"`
 	Rewinding []int32 `json:"rewinding"` // partitions
-	// ReadAgain counts the commands of the last rewind that were read again, and AppliedAgain those of them that
-	// Redis had lost.
+	// ReadAgain counts the last rewind's commands, AppliedAgain those of them that Redis had lost.
 	ReadAgain    int64 `json:"read_again"`
 	AppliedAgain int64 `json:"applied_again"`
-	// Damaged are the masters that may lack boards which the ledger has, and Waiting is the number of boards
-	// for whose rebuild commands of this writer wait.
+	// Damaged are the masters that may lack boards of the ledger, Waiting the boards whose commands wait for it.
 	Damaged []string `json:"damaged,omitempty"`
 	Waiting int      `json:"waiting_boards,omitempty"`
 }
 
-func (r *rewinder) status() *rewindStatus {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// status asks Redis and Kafka. Whole: all masters have, in their eras, all that was committed by now.
+func (r *rewinder) status(ctx context.Context) *rewindStatus {
 	if r.deniedBy() != nil {
 		return &rewindStatus{State: "denied", Rewinding: []int32{}}
 	}
 	if r.round.Load().number == 0 {
 		return nil
 	}
-	st := &rewindStatus{State: "whole", Rewinding: r.rewinding(), ReadAgain: r.metrics.again.Load(), AppliedAgain: r.metrics.lost.Load(),
+	behind, err := r.behind(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st := &rewindStatus{State: "whole", Rewinding: append(behind, r.rewinding()...), ReadAgain: r.metrics.again.Load(), AppliedAgain: r.metrics.lost.Load(),
 		Damaged: r.damagedNow(), Waiting: r.positions.lost.count(r.round.Load())}
+	slices.Sort(st.Rewinding)
+	st.Rewinding = slices.Compact(st.Rewinding)
 	switch {
-	case !r.machine.Reading():
+	case err != nil || !r.machine.Reading():
 		st.State = "asking"
 	case len(st.Rewinding) > 0:
 		st.State = "rewinding"
@@ -333,11 +351,50 @@ func (r *rewinder) status() *rewindStatus {
 	return st
 }
 
+const behindLooks = 15 // how often positions are looked at, as they are written once a second
+
+// behind returns the partitions of which a master lacks, after a moment, what is committed now.
+func (r *rewinder) behind(ctx context.Context) (parts []int32, err error) {
+	r.mu.Lock()
+	read := r.logs
+	r.mu.Unlock()
+	if read == nil {
+		return nil, errStale
+	}
+	logs, err := read.committedLogs(ctx)
+	for range behindLooks {
+		if err == nil {
+			parts, err = r.lacking(ctx, logs)
+		}
+		if err != nil || len(parts) == 0 || !tick.Sleep(ctx, lookEvery/10) {
+			break
+		}
+	}
+	return append([]int32{}, parts...), err
+}
+
+// lacking returns the partitions whose positions are before what was committed.
+func (r *rewinder) lacking(ctx context.Context, logs map[int32]rewind.Log) (parts []int32, err error) {
+	all, err := r.positions.masters(ctx)
+	for _, m := range all {
+		if err != nil {
+			return nil, err
+		}
+		var h rewind.Hash
+		h, err = r.positions.hash(ctx, m.name)
+		for id, log := range logs {
+			if !h.Of[id].Has(log.Topic, log.Committed, m.era) {
+				parts = append(parts, id)
+			}
+		}
+	}
+	return parts, err
+}
+
 // damagedNow returns the masters that were damaged at the last look.
 func (r *rewinder) damagedNow() []string { return *r.damaged.Load() }
 
-// mark marks those of a record's jobs whose outcome is published already, if it was read again. The first
-// is that of the command itself.
+// mark marks a record's jobs, the command's first, whose outcome is published already if it is read again.
 func (r *rewinder) mark(of *round, m *kafka.Message, jobs ...*job) {
 	if !of.wasPublished(m) {
 		return

@@ -16,8 +16,7 @@ import (
 	"rankcache/writer/internal/rewind"
 )
 
-// askTimeout bounds what is asked of Redis and Kafka for a rewind.
-const askTimeout = 5 * time.Second
+const askTimeout = 5 * time.Second // bounds what is asked of Redis and Kafka for a rewind
 
 // act does what the machine has answered. Seeks are the consumer's, which sees them in the round.
 func (r *rewinder) act(ctx context.Context, actions []rewind.Action) {
@@ -86,17 +85,17 @@ func (r *rewinder) readPositions(ctx context.Context, a rewind.ReadPositions) re
 	}
 	lives := make(map[rewind.Master]string, len(a.Former))
 	for _, name := range a.Former {
-		life, _, err := r.positions.life(ctx, name)
+		h, err := r.positions.hash(ctx, name)
 		if err != nil {
 			return r.failed(a.Round, err)
 		}
-		lives[name] = life
+		lives[name] = h.Life
 	}
 	return rewind.PositionsRead{Round: a.Round, Of: of, Lives: lives}
 }
 
 func (r *rewinder) readLog(ctx context.Context, a rewind.ReadLog) rewind.Event {
-	of, err := r.logs(ctx, r.orderLife(slices.Max[[]time.Duration]), r.orderLife(slices.Min[[]time.Duration])/2)
+	of, err := r.logs.logs(ctx, r.orderLife(slices.Max[[]time.Duration]), r.orderLife(slices.Min[[]time.Duration])/2)
 	if err != nil {
 		return r.failed(a.Round, err)
 	}
@@ -132,7 +131,6 @@ func (r *rewinder) markDamaged(ctx context.Context, a rewind.MarkDamaged) {
 	r.tell(rewind.Marked{MarkDamaged: a, Answer: answer})
 }
 
-// write writes positions of one master.
 func (r *rewinder) write(ctx context.Context, all []rewind.WritePosition) {
 	answer, err := r.positions.write(ctx, all)
 	if err != nil {

@@ -35,10 +35,10 @@ func (p *processor) rolled(jobs []*job, fed fedJobs) (with fedJobs, added []*job
 	return fed, added
 }
 
-// rolledBy returns the jobs of the rolling boards that an increment of j's board changes, if that has taken it. They have
-// its order id and time.
+// rolledBy returns the jobs of the rolling boards that an increment of j's board changes, if that has taken it. They
+// have its order id and time.
 func (p *processor) rolledBy(j *job) (jobs []*job) {
-	if !j.done || j.Refusal != nil || j.Op.Moves() {
+	if !j.done || j.Refusal != nil || j.Op.Own() {
 		return nil
 	}
 	for _, to := range rollingBoards(p.opts.Tiers.File(), j.Board, j.rules.kind) {
@@ -83,7 +83,8 @@ func rollingBoards(file *rooms.File, b rankcache.BoardID, kind *rooms.Class) (al
 	return all
 }
 
-// prepareRolling makes the rolling boards that a board changes before itself, so that each of them has all of its changes.
+// prepareRolling makes the rolling boards that a board changes before itself, so that each of them has all of its
+// changes.
 func (a *adopter) prepareRolling(ctx context.Context, b rankcache.BoardID, r *rules) error {
 	for _, to := range rollingBoards(a.tiers.File(), b, r.kind) {
 		for range 2 { // the first may learn the number of buckets
@@ -135,8 +136,8 @@ func (a *adopter) primeKeys(b rankcache.BoardID) (keys []string) {
 	return keys
 }
 
-// resolvePrime returns the rules of a prime for a board, and a refusal if it has come after the board's period. No prime is
-// early: it comes in the period before.
+// resolvePrime returns the rules of a prime for a board, and a refusal if it has come after the board's period. No
+// prime is early: it comes in the period before.
 func resolvePrime(c *Command, board class.Board, kind *rooms.Class, arrived time.Time) (rules, *Refusal, error) {
 	switch {
 	case kind == nil || !kind.Rolls():

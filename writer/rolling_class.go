@@ -17,16 +17,13 @@ import (
 	"rankcache/wire"
 )
 
-// A writer that does not have a rolling class changes boards and not the rolling ones that are their sums. So before it
-// applies commands by a file without the class, those that are there are made incomplete: with the class in force again they would be
-// taken for whole. A writer that gets a class while it runs does so, too, as it may have applied commands that another writer's boards
-// of that class should have had.
+// A writer without a rolling class changes boards and not their sums. So before it applies commands by such a file,
+// rolling boards that are there are made incomplete: with the class in force again they would seem whole. So does a
+// writer that gets a class while it runs, as to what it has applied.
 
 const (
-	// settleEvery is how often the file is looked at without commands.
-	settleEvery = time.Second
-	// settlePage is how many metas are read at once.
-	settlePage = 1000
+	settleEvery = time.Second // how often the file is looked at without commands
+	settlePage  = 1000        // how many metas are read at once
 )
 
 // incompleteScript makes a board that is not closed incomplete for good. KEYS: its meta, the hashes of its primes.
@@ -89,7 +86,6 @@ func (r *rolling) change(ctx context.Context, from, to *rooms.File) error {
 	return nil
 }
 
-// lacks reports whether a file does not have a rolling class.
 func lacks(file *rooms.File, c *rooms.Class) bool {
 	had := file.Class(c.Name())
 	return c.Rolls() && (had == nil || had.Rolling != c.Rolling)

@@ -17,19 +17,15 @@ import (
 )
 
 const (
-	// maxKnownRooms limits the boards of rooms that are remembered; they are forgotten
-	// beyond that, and added again.
+	// maxKnownRooms limits the boards of rooms that are remembered; they are forgotten beyond that, and added again.
 	maxKnownRooms = 100_000
-	// sweepEvery is how often boards that have ended are taken out of their rooms, and
-	// sweepPage how many at once.
+	// sweepEvery is how often boards that have ended are taken out of their rooms, and sweepPage how many at once.
 	sweepEvery = time.Second
 	sweepPage  = 100
 )
 
-// roomSets keeps the sets of boards that run in each room: commands that name a room and a
-// board put the board in, and it is taken out when nothing can arrive for it any more. The
-// index of these ends is in Redis too, so that any writer can do it. It is safe for
-// concurrent use.
+// roomSets keeps the sets of boards that run in each room: commands put them in, and they leave when nothing can arrive
+// any more, by an index in Redis that any writer may work on. It is safe for concurrent use.
 type roomSets struct {
 	client redis.UniversalClient
 	names  wire.Names
@@ -50,8 +46,7 @@ func newRoomSets(opts Options, now func() time.Time) *roomSets {
 	return &roomSets{client: opts.Redis, names: opts.Names, now: now, log: opts.Log, limit: logLimit(), known: make(map[roomBoard]bool)}
 }
 
-// add puts the boards of jobs that are applied into the sets of the rooms that they name. If
-// Redis fails, the next command of the room tries again.
+// add puts applied jobs' boards into the sets of the rooms that they name. The next command retries.
 func (s *roomSets) add(ctx context.Context, jobs []*job) {
 	added := s.unknown(jobs)
 	if len(added) == 0 {
@@ -74,8 +69,7 @@ func (s *roomSets) add(ctx context.Context, jobs []*job) {
 	}
 }
 
-// isWrongType reports whether the set of a room is a key of another type. In a pipeline the sets
-// of other rooms are changed.
+// isWrongType reports whether a room's set is a key of another type. A pipeline changes the others.
 func isWrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
 // unknown returns the jobs whose boards are not known to be in their rooms' sets.

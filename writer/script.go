@@ -28,6 +28,7 @@ type features struct {
 	Data       bool
 	Prime      bool // of a rolling board
 	Hidden     bool // of one that hides members; not with Trim
+	Forget     bool // of a call with a command to forget a member
 }
 
 func (r *rules) features() features {
@@ -62,6 +63,8 @@ func (f features) has(section string) bool {
 		return f.Prime
 	case "Hidden":
 		return f.Hidden
+	case "Forget":
+		return f.Forget
 	case "Plain":
 		return !f.Hidden
 	case "Origin":
@@ -70,8 +73,8 @@ func (f features) has(section string) bool {
 	panic(fmt.Sprintf("apply.lua: --if %s", section)) // a file of this package
 }
 
-// scripts are the variants of apply.lua, each made when a board first needs it. A server that does not know one is sent it
-// then. It is safe for concurrent use.
+// scripts are the variants of apply.lua, each made when a board first needs it. A server that does not know one is sent
+// it then. It is safe for concurrent use.
 type scripts struct{ made sync.Map } // features to *redis.Script
 
 func (s *scripts) of(f features) *redis.Script {
@@ -82,9 +85,8 @@ func (s *scripts) of(f features) *redis.Script {
 	return made.(*redis.Script) //nolint:forcetypeassert // nothing else is stored
 }
 
-// choose returns the source without the sections that are for other features: those between
-// the lines "--if NAME", "--else" and "--end". text/template would have the linker keep every
-// exported method of the program, 15 MB.
+// choose returns the source without the sections that are for other features: those between the lines "--if NAME",
+// "--else" and "--end". text/template would have the linker keep every exported method of the program, 15 MB.
 func (f features) choose(source string) string {
 	var chosen strings.Builder
 	in := []bool{true} // of the sections around a line, the innermost last

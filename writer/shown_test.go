@@ -48,7 +48,7 @@ classes:
 			t.Errorf("answer %s, want the scores 10, and raw %v", answer, raw)
 		}
 	}
-	for _, r := range testkit.Records(t, h.kafka, h.opts.Names.Ledger, 2) {
+	for _, r := range h.changes(t, 2) {
 		if want := fmt.Sprintf(`"score":10,"raw":%v,`, raw); !strings.HasPrefix(string(r.Value), `{"v":3,`) || !strings.Contains(string(r.Value), want) {
 			t.Errorf("ledger's topic: %s, want %s", r.Value, want)
 		}
@@ -99,7 +99,7 @@ classes:
 	raw, err := h.client.ZScore(t.Context(), "laps:"+zone, "a").Result()
 	must(t, err)
 	var seen []string
-	for _, r := range testkit.Records(t, h.kafka, h.opts.Names.Ledger, 4)[:4] {
+	for _, r := range h.changes(t, 4)[:4] {
 		var u wire.LedgerUpdate
 		must(t, wire.DecodeLedgerUpdate(r.Value, &u))
 		seen = append(seen, fmt.Sprint(u.Op, u.Delta, u.Form.Shown(u.Score), strings.HasPrefix(string(r.Value), `{"v":3,`)))

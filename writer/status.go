@@ -15,7 +15,7 @@ import (
 
 const (
 	// statusTime is how long GET /v1/status waits for Redis and Kafka.
-	statusTime = time.Second
+	statusTime = 2 * time.Second
 	// shownReasons is how many reasons of refused commands it lists.
 	shownReasons = 10
 )
@@ -99,7 +99,7 @@ func (s statusPage) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // Status returns what GET /v1/status shows, to be marshalled to JSON. It asks Redis and Kafka
-// and takes at most a second.
+// and takes at most two seconds.
 func (w *Writer) Status(ctx context.Context) any { return statusPage{w.processor}.read(ctx) }
 
 func (s statusPage) read(ctx context.Context) status {
@@ -116,7 +116,7 @@ func (s statusPage) read(ctx context.Context) status {
 	if s.opts.Process != nil {
 		st.Process = s.opts.Process()
 	}
-	st.Rewind = s.rewinds.status()
+	st.Rewind = s.rewinds.status(ctx)
 	if c := s.consumer.Load(); c != nil {
 		st.Commands = append(st.Commands, c.status()...)
 	}

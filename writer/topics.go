@@ -15,33 +15,25 @@ import (
 
 // Topics configures how missing topics are created.
 type Topics struct {
-	// Partitions of a topic that boards of a class share, each of them in one partition. 0: one. A
-	// board's own topic has one.
-	Partitions int
-	// Replication factor. 0: the broker's default.
-	Replication int
-	// Settings of a board's topic, which override [DefaultTopicSettings].
-	Settings map[string]string
-	// CommandPartitions of the command topic. 0: it is not created.
-	CommandPartitions int
-	// LedgerPartitions of the ledger's topic. 0: DefaultLedgerPartitions.
-	LedgerPartitions int
+	// Partitions of a topic that boards of a class share, each in one. 0: one, as of a board's own topic.
+	Partitions        int
+	Replication       int               // factor. 0: the broker's default.
+	Settings          map[string]string // of a board's topic, which override [DefaultTopicSettings]
+	CommandPartitions int               // of the command topic. 0: it is not created.
+	LedgerPartitions  int               // of the ledger's topic. 0: DefaultLedgerPartitions.
 }
 
-// DefaultTopicSettings keep a board's updates as long as its topic exists, so that a
-// sidecar can rebuild the board from the first one.
+// DefaultTopicSettings keep all updates while the topic exists: a sidecar can rebuild the board from the first.
 func DefaultTopicSettings() map[string]string {
 	return map[string]string{"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 }
 
-// DefaultLedgerPartitions let as many consumers share the ledger's topic.
-const DefaultLedgerPartitions = 12
+const DefaultLedgerPartitions = 12 // let as many consumers share the ledger's topic
 
 // ledgerRetention is longer than a database should be away, in milliseconds.
 const ledgerRetention = "2592000000" // 30 days
 
-// maxKnownTopics limits the cache of existing topics; it is cleared beyond that.
-const maxKnownTopics = 100_000
+const maxKnownTopics = 100_000 // limits the cache of existing topics; it is cleared beyond that
 
 // topics creates missing topics. It is safe for concurrent use.
 type topics struct {
@@ -61,8 +53,7 @@ func newTopics(conf Topics, names wire.Names, tiers Tiers, m *metrics) *topics {
 	return &topics{conf: conf, tiers: tiers, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, classes: names.ClassPrefix, metrics: m, known: make(map[string]bool)}
 }
 
-// ensure creates the missing ones of the boards' topics, and of the topics of refused
-// commands and of the ledger.
+// ensure creates the missing ones of the boards' topics, and of the topics of refused commands and of the ledger.
 func (t *topics) ensure(ctx context.Context, admin kafka.Admin, names []string) error {
 	config := DefaultTopicSettings()
 	maps.Copy(config, t.conf.Settings)
@@ -141,11 +132,10 @@ func (t *topics) forget(name string) {
 	delete(t.known, name)
 }
 
-// makeTopicsEvery is how often it is looked which boards are super-hot.
-const makeTopicsEvery = time.Second
+const makeTopicsEvery = time.Second // how often it is looked which boards are super-hot
 
-// makeTopics makes the topics of the super-hot boards, until ctx ends: those of classes before they begin, as sidecars open an
-// empty board whose topic they can read, and those that rooms name also while nobody changes them, as sidecars fill them from Redis.
+// makeTopics makes topics of super-hot boards until ctx ends: a class's before they begin, as sidecars open empty
+// boards by them, those that rooms name also while nobody changes them.
 func (w *Writer) makeTopics(ctx context.Context, p *producer) {
 	limit := logLimit()
 	for ctx.Err() == nil {

@@ -13,11 +13,20 @@ import (
 	"rankcache/writer/internal/rewind"
 )
 
-// postHeader of a record of the command topic names the post that waits for what becomes of it.
-const postHeader = "post"
+const postHeader = "post" // of a record of the command topic names the post that it is of
 
-// waits are the posts whose commands the reader of their partition applies, so that Redis is what the log makes of
-// it: those of ordered classes. It is safe for concurrent use.
+// postOf returns the name of a record's post, "" if it is of none.
+func postOf(m *kafka.Message) string {
+	for _, h := range m.Headers {
+		if h.Key == postHeader {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// waits are the posts of durable classes. The reader of its partition tells what has become of one that is not applied
+// at once, or is refused then: it alone has all that was accepted before. It is safe for concurrent use.
 type waits struct {
 	mu    sync.Mutex // nothing is called under it
 	of    map[string]*waiting
@@ -26,11 +35,10 @@ type waits struct {
 
 // waiting is a post that waits.
 type waiting struct {
-	name  string
-	job   job  // a copy
-	known bool // its order id was applied before it was appended
-	at    rewind.Post
-	told  chan verdict // its capacity is 1
+	name string
+	job  job // a copy
+	at   rewind.Post
+	told chan verdict // its capacity is 1
 }
 
 // verdict is what has become of a command and of the boards that it feeds.
@@ -43,17 +51,19 @@ func newWaits() *waits {
 	return &waits{of: make(map[string]*waiting), begun: make(chan struct{}, 1)}
 }
 
-// add has a post wait, before its command is appended.
-func (w *waits) add(j *job, known bool) *waiting {
-	one := &waiting{name: rand.Text(), job: *j, known: known, told: make(chan verdict, 1)}
+// add names a post, before its command is appended, and has it hear of the reader.
+func (w *waits) add(j *job) *waiting {
+	one := &waiting{name: rand.Text(), told: make(chan verdict, 1)}
+	j.origin = originOfPost(one.name)
+	one.job = *j
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.of[one.name] = one
 	return one
 }
 
-// appended tells where the command of a post is.
-func (w *waits) appended(one *waiting, at kafka.TopicPartition) {
+// begin has a post whose command was appended wait for the reader, also for one in another writer.
+func (w *waits) begin(one *waiting, at kafka.TopicPartition) {
 	w.mu.Lock()
 	one.at = rewind.Post{Partition: at.Partition, Offset: int64(at.Offset), Since: time.Now()}
 	w.mu.Unlock()
@@ -70,7 +80,6 @@ func (w *waits) tell(name string, v verdict) bool {
 	delete(w.of, name)
 	w.mu.Unlock()
 	if one != nil {
-		v.Duplicate = one.known
 		one.told <- v
 	}
 	return one != nil
@@ -94,8 +103,7 @@ func (w *waits) due() (due []*waiting, some bool) {
 	return due, len(w.of) > 0
 }
 
-// waitsFor reports whether posts of a class wait: it is durable, and the sequence of commands matters on a board of it
-// or on one that it feeds.
+// waitsFor reports whether a class's posts wait: it is durable, and sequence matters on a board it changes.
 func (p *processor) waitsFor(kind *rooms.Class) bool {
 	return kind.Durable && (kind.Ordered() || slices.ContainsFunc(p.opts.Tiers.File().Fed(kind), func(to rooms.Fed) bool { return to.Ordered() }))
 }
@@ -103,19 +111,23 @@ func (p *processor) waitsFor(kind *rooms.Class) bool {
 // clocksDiffer is how far the clocks of Redis and Kafka may differ for a post and its record to be judged alike.
 const clocksDiffer = 30 * time.Second
 
-// isClose reports whether a command that is in time may be outside of its time when Kafka has appended it. Then its post
-// waits, as the reader is who judges by the record's time, also when it is read again.
-func isClose(j *job, now time.Time) bool {
-	ms, apart := now.UnixMilli(), clocksDiffer.Milliseconds()
-	late := j.rules.over != 0 && j.rules.over-ms < apart+PostTimeout.Milliseconds()
-	return late || max(j.At, j.rules.start)-ms > maxAhead.Milliseconds()-apart
+// isClose reports whether a command taken in time, and appended by then, may be outside of its time by its record's.
+// Then its post waits: the reader judges, also when it reads the record again.
+func isClose(j *job, taken, appended time.Time) bool {
+	apart := clocksDiffer.Milliseconds()
+	late := j.rules.over != 0 && j.rules.over-appended.UnixMilli() < apart
+	return late || max(j.At, j.rules.start)-taken.UnixMilli() > maxAhead.Milliseconds()-apart
 }
 
-// await waits for the posts whose commands were appended for a reader.
+// await waits for the posts that the reader decides. The others don't hear of it any more.
 func (p *poster) await(ctx context.Context, posts []posted) {
 	for i := range posts {
 		post := &posts[i]
-		if post.wait == nil || post.err != nil {
+		if post.wait == nil {
+			continue
+		}
+		if !post.waits || post.err != nil {
+			p.waits.drop(post.wait)
 			continue
 		}
 		select {
@@ -131,8 +143,7 @@ func (p *poster) await(ctx context.Context, posts []posted) {
 	}
 }
 
-// notYet tells that it was not the turn of a posted command in time.
-type notYet struct{ order string }
+type notYet struct{ order string } // tells that it was not the turn of a posted command in time
 
 func (e *notYet) Error() string {
 	return fmt.Sprintf("the command with order %s is in the command topic, and not applied yet", e.order)
@@ -144,12 +155,10 @@ type heard struct {
 	verdict
 }
 
-// appendHeard appends what has become of a record, if a post waits for that.
-func appendHeard(dst []heard, m *kafka.Message, o *Outcome, fed []*job) []heard {
-	for _, h := range m.Headers {
-		if h.Key == postHeader {
-			dst = append(dst, heard{string(h.Value), verdict{*o, fed}})
-		}
+// appendHeard appends what has become of a record, if it is of a post.
+func appendHeard(dst []heard, m *kafka.Message, o Outcome, fed []*job) []heard {
+	if name := postOf(m); name != "" {
+		dst = append(dst, heard{name, verdict{o, fed}})
 	}
 	return dst
 }

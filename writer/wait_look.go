@@ -20,9 +20,8 @@ import (
 
 const (
 	// lookAtPosts is how often Redis is asked about all posts that wait for readers of other writers.
-	lookAtPosts = 50 * time.Millisecond
-	// readTopicEvery is how often it is looked whether the command topic was made again.
-	readTopicEvery = 10 * time.Second
+	lookAtPosts    = 50 * time.Millisecond
+	readTopicEvery = 10 * time.Second // how often it is looked whether the command topic was made again
 )
 
 // looker answers the posts that wait for the readers of other writers by what Redis has.
@@ -69,7 +68,6 @@ func (l *looker) look(ctx context.Context, posts []*waiting) error {
 	return err
 }
 
-// readTopic reads the id of the command topic.
 func (l *looker) readTopic(ctx context.Context) (err error) {
 	if to := l.producer.Load(); to != nil && time.Since(l.asked) >= readTopicEvery {
 		if l.topic, err = to.commandTopicID(ctx); err == nil {
@@ -113,7 +111,7 @@ func (l *looker) lookAt(ctx context.Context, m master, posts []*waiting) {
 		return nil
 	})
 	for i, one := range posts {
-		record, err := records[i]()
+		record, _, err := records[i]()
 		if err != nil {
 			continue // it is asked again
 		}
@@ -160,7 +158,7 @@ func (l *looker) judge(ctx context.Context, one *waiting, look *rewind.Look, rec
 		return
 	}
 	if fed, rolled := l.rolled([]*job{&j}, fed); known(rolled) {
-		l.waits.tell(one.name, verdict{j.Outcome, fed.of(0)})
+		l.waits.tell(one.name, verdict{j.toPost(), fed.of(0)})
 	}
 }
 
@@ -169,7 +167,7 @@ func (l *looker) isKnown(ctx context.Context, fed *job, over bool, at *rewind.Po
 	if fed.done {
 		return true
 	}
-	record, err := l.applier.record(ctx, fed.Command)
+	record, _, err := l.applier.askRecords(ctx, []*job{fed})[0]()
 	switch {
 	case err == nil && record != "":
 		err = l.applier.fromRecord(fed, record)

@@ -69,7 +69,7 @@ func runAll(t testing.TB, all []*fixture) {
 			h.rewinds.mu.Lock()
 			mine := len(h.rewinds.assigned)
 			h.rewinds.mu.Unlock()
-			if st := h.rewinds.status(); mine > 2/len(all) || st == nil || st.State != "whole" {
+			if st := h.rewinds.status(t.Context()); mine > 2/len(all) || st == nil || st.State != "whole" {
 				return fmt.Errorf("%d partitions, status %+v", mine, st)
 			}
 			partitions += mine

@@ -21,8 +21,7 @@ import (
 const (
 	// stopGrace is how long the current batch may take after the writer was stopped.
 	stopGrace = 10 * time.Second
-	// commitEvery is the time between commits of offsets: one for many batches, and
-	// little to repeat after a crash.
+	// commitEvery is the time between commits of offsets: one for many batches, and little to repeat after a crash.
 	commitEvery = 100 * time.Millisecond
 	// timesEvery is the time between warnings of the command topic's setting.
 	timesEvery = 10 * time.Minute
@@ -50,16 +49,14 @@ func New(opts Options) (*Writer, error) {
 		return nil, err
 	}
 	p := newProcessor(opts)
-	return &Writer{processor: p, posts: &poster{p, PostTimeout}, timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit(), grace: stopGrace}, nil
+	return &Writer{processor: p, posts: newPoster(p), timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit(), grace: stopGrace}, nil
 }
 
-// Handler serves POST /v1/scores: one command as JSON, answered with its update
-// and whether the order was applied before. For a super-hot board the answer
-// comes when Kafka has acknowledged the update. POST /v1/scores:batch does the same for
-// several commands, with a result or problem for each, and :delete for several members. Errors are
+// Handler serves POST /v1/scores: one command as JSON, answered with its update and whether the order was applied
+// before. For a super-hot board the answer comes when Kafka has acknowledged the update. POST /v1/scores:batch does the
+// same for several commands, with a result or problem for each, and :delete for several members. Errors are
 // application/problem+json; GET /v1/status shows the writer's state. After a 503 the same command with the same order
-// number is to be posted again. Requests that a browser sends for another site's page are
-// refused.
+// number is to be posted again. Requests that a browser sends for another site's page are refused.
 func (w *Writer) Handler() http.Handler { return w.posts.handler() }
 
 // PostBatch does what POST /v1/scores:batch does: body and answer are those of it. ok is
@@ -74,17 +71,16 @@ func (w *Writer) PostBatch(ctx context.Context, body []byte) (answer []byte, pro
 	return answer, problem, true
 }
 
-// Run works until ctx ends, then finishes and commits the current batch and returns
-// nil. It retries while Redis or Kafka is unavailable. An error means that a client
-// could not be created, that the consumer failed for good, or that the last batch
-// timed out, which is then repeated at the next start. Run must not be called
-// concurrently.
+// Run works until ctx ends, then finishes and commits the current batch and returns nil. It retries while Redis or
+// Kafka is unavailable. An error means that a client could not be created, that the consumer failed for good, or that
+// the last batch timed out, which is then repeated at the next start. Run must not be called concurrently.
 func (w *Writer) Run(ctx context.Context) error {
 	p, err := newProducer(w.opts.Kafka, w.topics, w.metrics, w.log)
 	if err != nil {
 		return err
 	}
 	defer p.close()
+	defer w.posts.awaitRefused()
 	w.producer.Store(p)
 	defer w.producer.Store(nil)
 
@@ -98,7 +94,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
-	w.rewinds.begin(work, c.logs)
+	w.rewinds.begin(work, c)
 	defer w.rewinds.end()
 	w.consumer.Store(c)
 	defer w.consumer.Store(nil)
@@ -123,8 +119,9 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
+	nameMasters := func(ctx context.Context) { w.nameMasters(ctx, p) }
 	watchLog := func(ctx context.Context) { w.commands.run(ctx, p) }
-	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rolling.run, w.rewinds.run, c.watchTopic, makeTopics, watchLog, w.applier.clock.Run, (&looker{processor: w.processor, limit: logLimit()}).run} {
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rolling.run, w.rewinds.run, c.watchTopic, makeTopics, nameMasters, watchLog, w.applier.clock.Run, (&looker{processor: w.processor, limit: logLimit()}).run} {
 		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
 	}
 	if err := g.Wait(); err != nil {
@@ -145,7 +142,9 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 			return err
 		}
 		last = b
+		end := w.stall.take(&w.stall.applying)
 		done, err := w.applyBatch(work, b)
+		end()
 		if errors.Is(err, errStale) {
 			continue
 		}
@@ -194,11 +193,11 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			continue
 		}
 		if b.round.number > 0 {
-			j.round, j.place, j.origin = b.round, b.round.place(m, polled), originOf(m.TopicPartition)
+			j.round, j.place, j.origin = b.round, b.round.place(m, polled), originOf(m)
 		}
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
-			told = appendHeard(told, m, &Outcome{Refusal: asRefusal(err)}, nil)
+			told = appendHeard(told, m, Outcome{Refusal: asRefusal(err)}, nil)
 			continue
 		}
 		w.countKey(j, m.Key)
@@ -215,7 +214,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		all := append([]*job{j}, fed.of(i)...)
 		w.rewinds.mark(b.round, record[i], all...)
 		if !b.keep(record[i], all...) {
-			told = appendHeard(told, record[i], &j.Outcome, fed.of(i))
+			told = appendHeard(told, record[i], j.toPost(), fed.of(i))
 		}
 		if j.waits {
 			continue
@@ -286,8 +285,7 @@ func (w *Writer) applyIn(ctx context.Context, of *round, jobs []*job) error {
 	})
 }
 
-// checkTimes warns if the senders choose the times of the records and there are periods to
-// be late for.
+// checkTimes warns if the senders choose the times of the records and there are periods to be late for.
 func (w *Writer) checkTimes(records []*kafka.Message) {
 	if len(records) == 0 || brokerDates(records[0]) || !w.opts.Tiers.File().Periodic() {
 		return
@@ -298,8 +296,7 @@ func (w *Writer) checkTimes(records []*kafka.Message) {
 	})
 }
 
-// publishBatches publishes and commits batches in the order of the channel until it
-// is closed.
+// publishBatches publishes and commits batches in the order of the channel until it is closed.
 func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, batches <-chan *appliedBatch) error {
 	done, left, of, topic := make(offsets), make(offsets), noRewinds, ""
 	var due <-chan time.Time // nil while there is nothing to commit
@@ -314,9 +311,11 @@ func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, b
 			if w.rewinds.stale(b.round) {
 				continue
 			}
+			end := w.stall.take(&w.stall.publishing)
 			if err := w.publish(ctx, p, b.messages); err != nil {
 				return err
 			}
+			end()
 			w.answer(ctx, b.heard)
 			w.rewinds.done(b.batch)
 			if of != b.round || topic != b.topic { // what is below was committed, too, or is of another topic
@@ -353,8 +352,7 @@ func (w *Writer) meanwhile(ctx, work context.Context, run func(context.Context))
 	run(ctx)
 }
 
-// makeCommandTopic creates the command topic if needed. Its only error is that ctx
-// has ended.
+// makeCommandTopic creates the command topic if needed. Its only error is that ctx has ended.
 func (w *Writer) makeCommandTopic(ctx context.Context, p *producer) error {
 	return w.retry(ctx, "kafka", func() error { return p.makeCommandTopic(ctx) })
 }

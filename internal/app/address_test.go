@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,7 +19,7 @@ import (
 // promises, and addresses in every form.
 func TestClientsTakeTheirSettings(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "admin.sock")
-	ln, err := httpserve.Listen("unix:" + socket)
+	ln, err := httpserve.Listen("unix:"+socket, slog.New(slog.DiscardHandler))
 	must(t, err)
 	server := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Header.Get("Authorization") != "Bearer t0ken" {

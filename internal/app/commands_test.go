@@ -2,9 +2,11 @@ package app
 
 import (
 	"bytes"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +50,29 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestHelp: --help of a long-running command has some twenty flags and the number of those that it leaves out, --help-all has each.
+func TestHelp(t *testing.T) {
+	listed := func(args ...string) (text string, n int) {
+		var out bytes.Buffer
+		if err := cli.Run(t.Context(), NewCommand(), args, &out, &out); err != nil {
+			t.Error(args, err)
+		}
+		return out.String(), len(regexp.MustCompile(`(?m)^ +(-., )?--`).FindAllString(out.String(), -1))
+	}
+	for _, cmd := range LongRunning() {
+		text, often := listed(cmd.Name(), "--help")
+		whole, all := listed(cmd.Name(), "--help-all")
+		if often > 26 || !strings.Contains(text, "--redis URL") || !strings.Contains(text, fmt.Sprintf("And %d that are rarely set", all-often)) {
+			t.Errorf("%s --help lists %d of %d flags:\n%s", cmd.Name(), often, all, text)
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && !strings.Contains(whole, "--"+f.Name+" ") {
+				t.Errorf("%s --help-all lacks --%s", cmd.Name(), f.Name)
+			}
+		})
+	}
 }
 
 func TestEveryExampleParses(t *testing.T) {

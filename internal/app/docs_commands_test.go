@@ -88,7 +88,10 @@ func newStage(t *testing.T) *stage {
 		"--admin-token", token}, common...)...)
 	poller := startListening(t, append([]string{"poll", "--health", "127.0.0.1:0", "--hot-source", "redis"}, common...)...)
 	controller := startListening(t, append([]string{"controller", "--health", "127.0.0.1:0", "--topic-keep", "0"}, common...)...)
-	ledger := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", testkit.Database(t, testkit.SQLKinds[0]), "--topic-ledger", testkit.Name(t)}, common...)...)
+	database := testkit.Database(t, testkit.SQLKinds[0])
+	s.write(t, "database", database)
+	s.write(t, "token", token)
+	ledger := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", database, "--topic-ledger", testkit.Name(t)}, common...)...)
 	keeper := startListening(t, append([]string{"keep", "--health", "127.0.0.1:0"}, common...)...)
 	addr := (*child).Addr
 	var pairs []string
@@ -96,7 +99,8 @@ func newStage(t *testing.T) *stage {
 		"8973": addr(writer, "scores"), "8974": addr(writer, "health"), "8975": addr(poller, "health"), "8976": addr(ledger, "http"), "8977": addr(controller, "health"), "8979": addr(keeper, "health")} {
 		pairs = append(pairs, "localhost:"+port, at, "127.0.0.1:"+port, at, " :"+port, " "+at)
 	}
-	s.names = strings.NewReplacer(append(pairs, "redis://redis:6379", "redis://"+redis, "kafka:9092", brokers)...)
+	s.names = strings.NewReplacer(append(pairs, "redis://redis:6379", "redis://"+redis, "kafka:9092", brokers, "writer:8973", addr(writer, "scores"),
+		"/run/secrets/database", "database", "/run/secrets/forget", "token")...)
 	s.shims(t, addr(sidecar, "admin"), addr(sidecar, "health"), addr(writer, "scores"))
 	s.env = append(os.Environ(), envRunMain+"=1", "RANKCACHE_ADMIN_TOKEN="+token, "PATH="+s.dir+":"+os.Getenv("PATH"),
 		"RANKCACHE_REDIS=redis://"+redis, "RANKCACHE_KAFKA="+brokers, "RANKCACHE_ROOMS=rooms.yaml")
@@ -122,7 +126,7 @@ case "$1 $2" in
 hot*|"rooms list"|"rooms set"|"rooms delete"|"rooms bypass"|"classes list"|"classes set"|"classes delete"|debug*) set -- "$@" --admin %[1]s;;
 wait*) shift; set -- wait --admin %[1]s --health http://%[2]s "$@";;
 verify*) set -- "$@" --sidecar %[1]s;;
-members*) set -- "$@" --scores %[4]s;;
+"members hide"|"members restore") set -- "$@" --scores %[4]s;;
 doctor*) set -- "$@" --data 127.0.0.1:0 --admin 127.0.0.1:0 --health 127.0.0.1:0;;
 esac
 %[3]q "$@"

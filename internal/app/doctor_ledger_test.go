@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache/internal/doctor"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/ledger"
 )
@@ -26,7 +27,7 @@ func TestDoctorOnTheLedger(t *testing.T) {
 				return found, text
 			}
 			found, _ := at(database)
-			expect(t, found, "database", "ok: answers")
+			expect(t, found, "database", "ok: answers; encoding of the database "+map[string]string{"postgres": "UTF8, of sessions UTF8", "mysql": ""}[kind])
 			expect(t, found, "database-schema", "ok: (0: none), and the user may make")
 			expect(t, found, "database-rights", "skip")
 			expect(t, found, "ledger-topic", "fail: there is no topic "+topic)
@@ -63,6 +64,20 @@ func TestDoctorOnTheLedger(t *testing.T) {
 				t.Errorf("a password is shown: %s %s", text, more)
 			}
 		})
+	}
+}
+
+// A database that went away after its first check has no finding about its tables or rights.
+func TestDoctorOnADatabaseThatIsAway(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		store, err := ledger.Open(servers.SQLURL(kind, "127.0.0.1:1", "none"), nil)
+		must(t, err)
+		for _, check := range (doctor.Database{Store: store, Postgres: kind == "postgres"}).Checks()[1:] {
+			if v := check.Look(t.Context()); v.Status != doctor.Unknown {
+				t.Errorf("%s, %s: %s: %s", kind, check.Name, v.Status, v.Advice)
+			}
+		}
+		store.Close()
 	}
 }
 

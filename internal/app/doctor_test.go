@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -84,7 +85,7 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	for check, want := range map[string]string{
 		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-role": "ok: master", "redis-acl": `ok: user "default" may use every command that serve, write, poll, controller, ledger`, "kafka-deletion": "ok: the user may delete topic",
 		"boards": "ok: 1 boards are super-hot", "redis-eviction": "ok: noeviction", "redis-clock": "ok: agrees", "kafka": "ok: 1 brokers", "kafka-topics": "ok: each of 1",
-		"kafka-retention": "ok: no retention limit", "kafka-replicas": "ok: one broker", "kafka-clock": "ok", "ports": "ok", "open-files": "warn: 4000004096 for --rpc",
+		"kafka-retention": "ok: no retention limit", "kafka-replicas": "ok: one broker", "kafka-sizes": "ok", "kafka-clock": "ok", "ports": "ok", "open-files": "warn: 4000004096 for --rpc",
 		"hot-source": "ok: by 50 reads/s of this sidecar (--hot-promote-rate), or by the verdict of rankcache keep or poll; without one, what many pods read rarely is not noticed",
 	} {
 		expect(t, found, check, want)
@@ -135,7 +136,7 @@ func TestDoctorOnRedis(t *testing.T) {
 		"bad password":  {"redis://reader:hush-wrong@" + server.Addr(), "single", map[string]string{"redis": "fail: refuses the user or the password", "redis-acl": "skip: redis failed"}},
 		"ACL":           {"redis://reader:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "ok", "redis-acl": "fail: serve needs ZSCAN, HGETALL"}},
 		"ACL, tried":    {"redis://old:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "ok", "redis-acl": "fail: serve needs ZREVRANK"}},
-		"no INFO":       {"redis://blind:hush-hush@" + server.Addr(), "single", map[string]string{"redis-acl": `fail: user "blind" lacks permissions on rankcache's keys: serve needs INFO; write needs INFO`}},
+		"no INFO":       {"redis://blind:hush-hush@" + server.Addr(), "single", map[string]string{"redis-acl": `warn: user "blind" may not use INFO`}},
 		"ACL of keys":   {"redis://narrow:hush-hush@" + server.Addr(), "single", map[string]string{"redis-acl": "fail: serve needs ZCARD"}},
 		"no cluster":    {"redis://" + server.Addr(), "cluster", map[string]string{"redis": "fail: use --redis-mode single"}},
 		"a cluster":     {"redis://" + cluster.Addr(), "single", map[string]string{"redis-mode": "fail: use --redis-mode cluster"}},
@@ -171,7 +172,7 @@ func TestDoctorTellsAWrongPasswordOnce(t *testing.T) {
 	expect(t, found, "redis", "fail: refuses the user or the password")
 	expect(t, found, "kafka", "ok")
 	for _, check := range []string{"redis-mode", "redis-role", "redis-acl", "redis-eviction", "redis-clock", "boards", "expiry", "kafka-topics", "kafka-retention",
-		"kafka-replicas", "kafka-clock", "kafka-commands", "kafka-durable", "profiles", "memory"} {
+		"kafka-replicas", "kafka-sizes", "kafka-clock", "kafka-commands", "kafka-durable", "profiles", "memory"} {
 		expect(t, found, check, "skip: not checked: redis failed")
 	}
 	if n := strings.Count(text, `"fail"`); n != 1 || code != cli.ExitFailed {
@@ -255,6 +256,25 @@ func TestDoctorOnKafka(t *testing.T) {
 	expect(t, found, "kafka", "fail: no answer in time")
 }
 
+// A Kafka that does not tell the settings of its topics is neither a failure nor fine.
+func TestDoctorThatCannotLook(t *testing.T) {
+	t.Parallel()
+	broker, board := testkit.Kfake(t), testkit.Name(t)
+	testkit.CreateTopic(t, broker.Addr(), "update_cache_"+board, 1, nil)
+	broker.ControlKey(int16(kmsg.DescribeConfigs), func(kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		return nil, errors.New("cut"), true
+	})
+	found, code, text := examine(t, "--redis", "redis://"+testkit.Redis(t), "--kafka", broker.Addr(), "--rooms", superHotRooms(t, board), "--key-rooms", testkit.Name(t), "--timeout", "2s")
+	expect(t, found, "kafka", "ok: ")
+	for _, check := range []string{"kafka-topics", "kafka-retention", "kafka-replicas", "kafka-sizes", "kafka-clock"} {
+		expect(t, found, check, "unknown: can't look: ")
+	}
+	if code != cli.ExitUnasked || strings.Contains(text, `"unknown": 0`) {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+}
+
 // Classes set at run time have topics, and commands that can be late, as those of the file.
 func TestDoctorKnowsClassesSetAtRunTime(t *testing.T) {
 	t.Parallel()
@@ -331,7 +351,7 @@ func cutLog(t *testing.T, brokers, topic string) {
 }
 
 func TestDoctorRefusesWrongSettings(t *testing.T) {
-	for _, args := range [][]string{{"--for", "everything"}, {"--timeout", "0"}, {"--total", "sum"}, {"--kafka.no.such=1"}} {
+	for _, args := range [][]string{{"--for", "everything"}, {"--timeout", "0"}, {"--total", "sum"}, {"--kafka", "127.0.0.1:1", "--kafka.no.such=1"}} {
 		var out bytes.Buffer
 		if err := cli.Run(t.Context(), NewCommand(), append([]string{"doctor"}, args...), &out, &out); cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%v: %v, want a usage error", args, err)

@@ -25,7 +25,7 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t, "postgres")
 	e := newEnding(t, 2, "--database", database, "--finals", "file://"+t.TempDir())
-	l := startListening(t, "ledger", "--http", "127.0.0.1:0", "--database", database, "--topic-ledger", e.name+"-ledger", "--ledger-group", e.name,
+	l := startListening(t, "ledger", "--http", "127.0.0.1:0", "--database", database, "--topic-ledger", e.name+"-ledger", "--topic-finals", e.name+"-finals", "--ledger-group", e.name,
 		"--kafka", e.kafka, "--redis", "redis://"+e.redis.Options().Addr)
 	boards := map[rankcache.BoardID]bool{}
 	for i := range 3 {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,11 +28,12 @@ type degraded struct {
 
 func newDegraded(t *testing.T, writer ...string) *degraded {
 	cache := testkit.StartRedis(t, servers.RedisOptions{Dir: t.TempDir(), Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
-	d := &degraded{fixture: newFixtureOn(t, cache.Addr(), writer...), t: t, hot: rankcache.BoardID(testkit.Name(t)), redis: cache}
-	text := fmt.Sprintf("boards:\n- {match: %q, mode: super-hot}\n- {match: %q, mode: hot}\n", d.star, d.hot)
-	if err := os.WriteFile(d.rooms, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+	d := &degraded{fixture: newFixtureOn(t, cache.Addr(), writer...), t: t, redis: cache}
+	if d.hot = rankcache.BoardID(testkit.Name(t)); d.classes != "" {
+		d.hot = d.star[:len(d.star)-1] + "3"
 	}
+	text := fmt.Sprintf("boards:\n- {match: %q, mode: super-hot}\n- {match: %q, mode: hot}\n", d.star, d.hot)
+	d.writeRooms(t, text)
 	return d
 }
 

@@ -47,7 +47,7 @@ func killLedger(t *testing.T, kind string, kills int) {
 	stop()
 	load.Wait()
 	start(kills)
-	testkit.Eventually(t, time.Minute, func() error {
+	testkit.Eventually(t, 3*time.Minute, func() error {
 		p, err := store.Prove(t.Context(), made.board)
 		if err == nil && (!p.Proved || p.State.Seq != made.seq || p.Rows != made.seq) {
 			err = fmt.Errorf("%d changes were made, the ledger has %d up to %d: %s", made.seq, p.Rows, p.State.Seq, p.Why())

@@ -25,7 +25,7 @@ func fromLedger(a answer) bool { return a.status == http.StatusOK && a.source ==
 func TestLedgerAnswersWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	topic := testkit.Name(t)
-	d := newDegraded(t, "--ledger", "all", "--topic-ledger", topic, "--ledger-partitions", "2")
+	d := newDegraded(t, "--topic-ledger", topic, "--ledger-partitions", "2")
 	for _, b := range []rankcache.BoardID{d.star, d.hot, d.small} {
 		d.give(t, b, 3)
 	}

@@ -104,18 +104,18 @@ func TestStopUnderLoad(t *testing.T) {
 	h := newFixture(t)
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
-	s := h.serve(t, "--drain", "3s")
+	s := h.serve(t, "--drain", "4s") // in which a busy machine answers 50 reads
 	s.WaitReady(time.Minute)
 	load := startReads(t, s, h.star, h.small)
 	load.atLeast(t, 200)
-	slow := s.begin("data", "/v1/boards/"+string(h.star)+"/members:batch", `{"members":["m0","m1"]}`)
 	s.Signal(syscall.SIGTERM)
 	s.waitNotReady()
-	load.atLeast(t, 200) // more, as callers that have not heard yet
-	load.stop(t)         // now they have: a Service sends no more callers
+	load.atLeast(t, 50) // more, as callers that have not heard yet
+	slow := s.begin("data", "/v1/boards/"+string(h.star)+"/members:batch", `{"members":["m0","m1"]}`)
+	load.stop(t) // now they have: a Service sends no more callers
 	s.waitClosed("data")
 	slow.finish(t, `"m1"`)
-	if code := s.Wait(10 * time.Second); code != cli.ExitOK {
+	if code := s.Wait(20 * time.Second); code != cli.ExitOK {
 		t.Errorf("exit code %d, want %d", code, cli.ExitOK)
 	}
 }
@@ -134,7 +134,7 @@ func (c *child) waitNotReady() {
 // waitClosed waits until a listener refuses connections.
 func (c *child) waitClosed(listener string) {
 	c.t.Helper()
-	testkit.Eventually(c.t, 10*time.Second, func() error {
+	testkit.Eventually(c.t, 30*time.Second, func() error {
 		conn, err := net.Dial("tcp", c.Addr(listener))
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return nil

@@ -22,12 +22,12 @@ from memory. Kafka and Redis stay the systems of record.
 
 Every flag is also an environment variable (--redis-timeout: RANKCACHE_REDIS_TIMEOUT)
 and a key of the YAML file given by --config (redis-timeout). Addresses are host:port,
-:port, http://host:port or unix:/path.
+:port, http://host:port or unix:/path. --help leaves out flags that are rarely set, --help-all lists all.
 
 Exit codes: 0 done, or stopped by one SIGTERM or SIGINT; 1 failed; 2 bad flag or
-configuration; 3 verify, ledger check, rebuild --dry-run, reconcile --once: something differs; 130 ended at once by a second
-signal, at least a second after the first. SIGHUP reloads the secret files of serve, keep,
-write, ledger, poll and controller.`,
+configuration; 3 verify, ledger check, rebuild --dry-run, reconcile --once: something differs; 4 verify, doctor, wait:
+a server could not be asked; 130 ended at once by a second signal, at least a second after the first. SIGHUP reads the files of secrets and
+certificates of the long-running commands again.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml`,
@@ -35,8 +35,8 @@ write, ledger, poll and controller.`,
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
 	root.AddCommand(LongRunning()...)
 	root.AddCommand(
-		cli.FromConfig(operate.NewHotCommand()), operate.NewRoomsCommand(), operate.NewClassesCommand(), operate.NewMembersCommand(), newConfigCommand(), cli.FromConfig(operate.NewWaitCommand()), operate.NewDoctorCommand(&serve.Options{}), operate.NewVerifyCommand(), operate.NewRebuildCommand(), operate.NewBigCommand(), operate.NewDebugCommand(), cli.FromConfig(operate.NewPlanCommand()), operate.NewVersionCommand(),
-		movedCommand("demo"), movedCommand("bench"))
+		cli.FromConfig(operate.NewHotCommand()), operate.NewRoomsCommand(), operate.NewClassesCommand(), operate.NewMembersCommand(), newConfigCommand(), cli.FromConfig(operate.NewWaitCommand()), operate.NewDoctorCommand(&serve.Options{}), operate.NewVerifyCommand(), operate.NewTryCommand(), operate.NewRebuildCommand(), operate.NewBigCommand(), operate.NewDebugCommand(), cli.FromConfig(operate.NewPlanCommand()), operate.NewVersionCommand(),
+		movedCommand("demo"), movedCommand("bench"), goneCommand("log-level", "start the process with --log-level"))
 	cli.CompleteFlags(root)
 	return root
 }
@@ -46,10 +46,14 @@ func LongRunning() []*cobra.Command {
 	return []*cobra.Command{serve.NewCommand(), serve.NewKeepCommand(), run.NewWriteCommand(), run.NewLedgerCommand(), run.NewReconcileCommand(), run.NewPollCommand(), run.NewControllerCommand()}
 }
 
-// movedCommand is a hidden command whose error names rankcache-lab, which has it:
-// that binary links servers and load generators that no pod needs.
+// movedCommand is a hidden command whose error names rankcache-lab, which links what no pod needs.
 func movedCommand(name string) *cobra.Command {
+	return goneCommand(name, "it is a command of rankcache-lab: run \"make build\" and bin/rankcache-lab "+name)
+}
+
+// goneCommand is a hidden command whose error tells what is in its place.
+func goneCommand(name, instead string) *cobra.Command {
 	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, RunE: func(*cobra.Command, []string) error {
-		return cli.Usagef("%[1]s is a command of rankcache-lab: run \"make build\" and bin/rankcache-lab %[1]s", name)
+		return cli.Usagef("%s is no command any more: %s", name, instead)
 	}}
 }

@@ -171,16 +171,61 @@ func TestNotReadyWithoutRightsInRedis(t *testing.T) {
 	})
 }
 
-// The scripts of durable boards ask which server's history they change: without that right nothing is ready to change them.
-func TestNotReadyWithoutInfo(t *testing.T) {
+// Without INFO all are ready but for what needs it, say so once, and refuse durable classes by name; doctor names the user.
+func TestReadyWithoutInfo(t *testing.T) {
 	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { admin.Close() })
-	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">"+urlSecret, "~*", "+@all", "-info").Err())
-	each(t, []string{"write", "controller"}, func(t *testing.T, command string) {
-		needy(t, command, "redis://blind:"+urlSecret+"@"+server.Addr(), testkit.Kafka(t)).unready(command, "NOPERM this user has no permissions to run the 'info' command")
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">"+urlSecret, "~*", "+@all", "-info", "-acl").Err())
+	url := "redis://blind:" + urlSecret + "@" + server.Addr()
+	file := filepath.Join(t.TempDir(), "rooms.yaml")
+	must(t, os.WriteFile(file, []byte(`classes:
+- {name: plain, board: "plain:{period}", period: day}
+- {name: gift, board: "gift:{period}", period: day, durable: true}
+`), 0o600))
+	each(t, []string{"serve", "keep", "write", "controller"}, func(t *testing.T, command string) {
+		c := needy(t, command, url, testkit.Kafka(t), "--rooms", file)
+		c.becomesReady(command)
+		testkit.Eventually(t, 10*time.Second, func() error {
+			if n := strings.Count(c.Log(), "Redis refuses INFO"); n != 1 {
+				return fmt.Errorf("said %d times", n)
+			}
+			return nil
+		})
+		if command != "write" {
+			return
+		}
+		testkit.Eventually(t, 10*time.Second, func() error {
+			return c.posts("gift", http.StatusServiceUnavailable, "class gift: history of a server of Redis: NOPERM")
+		})
+		testkit.Eventually(t, 10*time.Second, func() error { return c.posts("plain", http.StatusOK, "") })
+		if code, reason := c.probe(command); code != http.StatusOK || !strings.Contains(reason, "durable") {
+			t.Errorf("beside refused posts the writer is %d %q", code, reason)
+		}
 	})
+	found, code, _ := examine(t, "--redis", url, "--key-rooms", testkit.Name(t))
+	if expect(t, found, "redis-acl", `warn: user "blind" may not use INFO`); code != 0 {
+		t.Error("doctor:", code)
+	}
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "default", "-acl", "-info").Err())
+	found, _, _ = examine(t, "--redis", "redis://"+server.Addr(), "--key-rooms", testkit.Name(t))
+	expect(t, found, "redis-acl", `warn: user "default" may not use INFO`)
+}
+
+// posts returns whether a post to a class is answered with a status and a text.
+func (c *child) posts(class string, status int, want string) error {
+	body := fmt.Sprintf(`{"order":"o","class":%q,"member":"m","op":"incr","delta":1}`, class)
+	resp, err := http.Post(c.URL("scores", "/v1/scores"), "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode != status || !strings.Contains(string(text), want)) {
+		err = fmt.Errorf("%s %s, want %d with %q", resp.Status, text, status, want)
+	}
+	return err
 }
 
 // A command is renamed or disabled.
@@ -323,7 +368,7 @@ func TestNotReadyWithoutRoomsFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
 	each(t, []string{"serve", "write", "controller"}, func(t *testing.T, command string) {
-		c := startChild(t, command, "--rooms", file, "--health", "127.0.0.1:0")
+		c := startChild(t, command, "--kafka", "127.0.0.1:1", "--rooms", file, "--health", "127.0.0.1:0")
 		if code := c.Wait(20 * time.Second); code != cli.ExitUsage {
 			t.Errorf("ended with %d", code)
 		}

@@ -66,9 +66,15 @@ func patternsIn(t *testing.T, dir string, to map[string]bool) {
 }
 
 func addPattern(call *ast.CallExpr, to map[string]bool) {
-	fun, ok := call.Fun.(*ast.SelectorExpr)
+	name := ""
+	switch fun := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		name = fun.Sel.Name
+	case *ast.Ident:
+		name = fun.Name
+	}
 	text, isText := call.Args[0].(*ast.BasicLit)
-	if !ok || !isText || fun.Sel.Name != "Handle" && fun.Sel.Name != "HandleFunc" {
+	if !isText || name != "Handle" && name != "HandleFunc" && name != "guarded" {
 		return
 	}
 	pattern, err := strconv.Unquote(text.Value)

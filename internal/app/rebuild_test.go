@@ -26,7 +26,7 @@ import (
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	topic := testkit.Name(t)
-	h := newFixture(t, "--ledger", "all", "--topic-ledger", topic, "--ledger-partitions", "1")
+	h := newFixture(t, "--topic-ledger", topic, "--ledger-partitions", "1")
 	h.give(t, h.star, 20)
 	url := testkit.Database(t, testkit.SQLKinds[0])
 	startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", url, "--topic-ledger", topic, "--ledger-group", topic}, h.common...)...)

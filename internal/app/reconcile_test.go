@@ -23,7 +23,7 @@ import (
 func TestReconcilePostsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	topic := testkit.Name(t)
-	h := newFixture(t, "--ledger", "all", "--topic-ledger", topic, "--ledger-partitions", "2")
+	h := newFixture(t, "--topic-ledger", topic, "--ledger-partitions", "2")
 	h.give(t, h.small, 1)
 	at := time.Now().Add(-2 * time.Minute).UnixMilli()
 	order := func(id, board string, delta int) string {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +23,13 @@ import (
 // fixture is a writer and what a sidecar needs, on the shared real servers.
 type fixture struct {
 	star, small, blocked rankcache.BoardID
-	rooms                string
+	rooms, classes       string
 	common               []string
 	writer               *child
 }
 
-// newFixture makes a fixture on the shared servers; the writer gets further arguments.
+// newFixture makes a fixture on the shared servers; the writer gets further arguments. With a topic of the ledger the
+// boards star and small are of a class that has one.
 func newFixture(t *testing.T, writer ...string) *fixture {
 	return newFixtureOn(t, testkit.Redis(t), writer...)
 }
@@ -35,6 +37,10 @@ func newFixture(t *testing.T, writer ...string) *fixture {
 func newFixtureOn(t *testing.T, redis string, writer ...string) *fixture {
 	h := &fixture{star: rankcache.BoardID(testkit.Name(t)), small: rankcache.BoardID(testkit.Name(t)),
 		blocked: rankcache.BoardID(testkit.Name(t)), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
+	if slices.Contains(writer, "--topic-ledger") {
+		h.classes = fmt.Sprintf("classes:\n- {name: kept, board: %q, period: none, ledger: true}\n", h.star+":{zone}")
+		h.star, h.small = h.star+":1", h.star+":2"
+	}
 	h.nameRooms(t, h.star)
 	commands := testkit.Name(t)
 	h.common = []string{"--redis", "redis://" + redis, "--kafka", testkit.Kafka(t), "--rooms", h.rooms,
@@ -58,6 +64,9 @@ func (h *fixture) nameRooms(t *testing.T, superHot ...rankcache.BoardID) {
 // writeRooms replaces the rooms file at once, so that no reader sees half of it.
 func (h *fixture) writeRooms(t *testing.T, text string) {
 	t.Helper()
+	if !strings.Contains(text, "classes:") {
+		text += h.classes
+	}
 	must(t, os.WriteFile(h.rooms+".new", []byte(text), 0o644))
 	must(t, os.Rename(h.rooms+".new", h.rooms))
 }

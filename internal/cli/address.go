@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// address is where a listener is. Every setting that names one takes host:port,
-// :port, http://host:port or unix:/path. Of a client it may also be an https://
-// URL, and have a path.
+// address is where a listener is. Every setting that names one takes host:port, :port, http://host:port or unix:/path.
+// Of a client it may also be an https:// URL, and have a path.
 type address struct {
 	scheme string // http or https; "" on a Unix socket
 	at     string // host:port, or the path of the socket
@@ -60,7 +59,6 @@ func checkHostPort(at string) error {
 	return err
 }
 
-// listenOn returns the address as [httpserve.Listen] takes it.
 func (a address) listenOn() (string, error) {
 	switch {
 	case a.scheme == "":
@@ -71,8 +69,7 @@ func (a address) listenOn() (string, error) {
 	return a.at, nil
 }
 
-// Client returns the base URL of the server at the address, and a client that
-// reaches it.
+// Client returns the base URL of the server at the address, and a client that reaches it.
 func (a address) Client() (base string, client *http.Client) {
 	if a.scheme == "" {
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +18,7 @@ import (
 func TestAddresses(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	for _, listen := range []string{"127.0.0.1:0", ":0", "http://127.0.0.1:0", "http://127.0.0.1:0/", "0.0.0.0:0", "unix:" + socket, "unix://" + socket} {
-		ls, err := OpenListeners(FlagAddr{"admin", listen})
+		ls, err := OpenListeners(slog.New(slog.DiscardHandler), FlagAddr{Flag: "admin", Addr: listen})
 		if err != nil {
 			t.Errorf("%s: %v", listen, err)
 			continue
@@ -67,7 +68,7 @@ func TestBadAddresses(t *testing.T) {
 		taken.Addr().String(): {ExitFailed, "is another rankcache running?"},
 		"unix:/tmp/" + strings.Repeat("long", 40): {ExitUsage, "shorter"},
 	} {
-		_, err := OpenListeners(FlagAddr{"admin", addr})
+		_, err := OpenListeners(slog.New(slog.DiscardHandler), FlagAddr{Flag: "admin", Addr: addr})
 		if ExitCode(err) != want.code || !strings.Contains(err.Error(), want.text) || !strings.Contains(err.Error(), "--admin") {
 			t.Errorf("%s: got %v (exit code %d), want %q (%d)", addr, err, ExitCode(err), want.text, want.code)
 		}
@@ -75,7 +76,7 @@ func TestBadAddresses(t *testing.T) {
 			t.Errorf("%s: got %v", addr, err)
 		}
 	}
-	denied := FlagAddr{"data", "127.0.0.1:80"}.explain(&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)})
+	denied := FlagAddr{Flag: "data", Addr: "127.0.0.1:80"}.explain(&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)})
 	if ExitCode(denied) != ExitUsage || !strings.Contains(denied.Error(), "below 1024") {
 		t.Errorf("permission denied: %v", denied)
 	}

@@ -15,12 +15,9 @@ import (
 )
 
 const (
-	// adminCall bounds one request to the admin port.
-	adminCall = 10 * time.Second
-	// writerCall bounds one request to the writer's port, which may change all boards of a class.
-	writerCall = 70 * time.Second
-	// maxAnswer is more than the admin port answers, in bytes.
-	maxAnswer = 16 << 20
+	adminCall  = 10 * time.Second // bounds one request to the admin port
+	writerCall = 70 * time.Second // bounds one request to the writer's port, which may change all boards of a class
+	maxAnswer  = 16 << 20         // more than the admin port answers, in bytes
 )
 
 // AdminClient asks the admin port of a running sidecar, or the port of a writer.
@@ -41,16 +38,16 @@ func (c *AdminClient) Register(cmd *cobra.Command, token bool) {
 	}
 }
 
-// DefaultScores is the address of the writer's port.
-const DefaultScores = "127.0.0.1:8973"
+const DefaultScores = "127.0.0.1:8973" // the address of the writer's port
 
-// RegisterWriter registers the settings of a client of a writer.
-func (c *AdminClient) RegisterWriter(cmd *cobra.Command) {
+// RegisterWriter registers the settings of a client of a writer, and returns that of how to print.
+func (c *AdminClient) RegisterWriter(cmd *cobra.Command) (output *string) {
 	flags := cmd.Flags()
 	c.writer = true
 	flags.StringVar(&c.Admin, "scores", DefaultScores, "`address` of a writer's port")
 	c.output = OutputFlag(flags, "text")
 	c.token = SecretVar(flags, "write-token", "", "bearer token of the writer's port; visible to other users on a command line, not in the environment or a file")
+	return c.output
 }
 
 // port returns the name of the setting of the address, and what listens there.
@@ -96,8 +93,20 @@ func (c *AdminClient) Ask(ctx context.Context, method, path string, body []byte)
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err == nil && resp.StatusCode >= 300 {
 		err = problemText(of, resp.Status, answer)
+		if c.token != nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+			err = fmt.Errorf("%w; the %s has its token from its --%s (or its variable, or its file), this command from the same flag here", err, of, c.token.Flag.Name)
+		}
 	}
 	return answer, err
+}
+
+// Showing has cmd, without arguments, print what a sidecar answers to GET of a path.
+func Showing[T any](cmd *cobra.Command, path string, text func(io.Writer, *T) error) *cobra.Command {
+	c := &AdminClient{}
+	c.Register(cmd, false)
+	cmd.Args = NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return Show(c, cmd, http.MethodGet, path, nil, text) }
+	return cmd
 }
 
 // Show asks, and prints the answer as it came, or as text.
@@ -128,7 +137,6 @@ func (c *AdminClient) Delete(cmd *cobra.Command, path, done string) error {
 // ErrUnknownPath is the answer of a process that has nothing under the path.
 var ErrUnknownPath = errors.New("the process answers: no such resource; is it the right port, of a process of this version?")
 
-// problemText returns the error in a problem+json.
 func problemText(of, status string, body []byte) error {
 	var p struct{ Code, Title, Detail string }
 	if json.Unmarshal(body, &p) != nil || p.Title == "" {
@@ -143,8 +151,7 @@ func problemText(of, status string, body []byte) error {
 	return fmt.Errorf("the %s answers: %s: %s", of, p.Title, p.Detail)
 }
 
-// DefaultAdmin is the address of the sidecar's admin port.
-const DefaultAdmin = "127.0.0.1:8971"
+const DefaultAdmin = "127.0.0.1:8971" // the address of the sidecar's admin port
 
 // RegisterAdmin registers the address of the admin port, of serve and its clients.
 func RegisterAdmin(flags *pflag.FlagSet, admin *string) {

@@ -35,8 +35,7 @@ func AtMostOneArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OutputFlag registers -o: in the named form, for people, or as JSON, whose
-// fields stay what they are, for scripts.
+// OutputFlag registers -o: in the named form, for people, or as JSON, whose fields stay what they are, for scripts.
 func OutputFlag(flags *pflag.FlagSet, form string) *string {
 	output := new(string)
 	ChoiceVar(flags, output, "output", "o", form, "how to print: "+form+" or json", form, "json")
@@ -51,16 +50,13 @@ func PrintAs(to io.Writer, output string, v any, forPeople func(io.Writer) error
 	return forPeople(to)
 }
 
-// PrintJSON prints v as indented JSON.
 func PrintJSON(to io.Writer, v any) error {
 	enc := json.NewEncoder(to)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
-// Choice is a flag that takes one of a few words. A wrong word is refused when
-// the flag is read, wherever it came from, and the shell completes the right
-// ones (see completeChoices).
+// Choice is a flag of a few words. A wrong one is refused when it is read, and the shell completes the right ones.
 type Choice struct {
 	value *string
 	Words []string
@@ -72,10 +68,8 @@ func ChoiceVar(flags *pflag.FlagSet, value *string, name, short, first, usage st
 	flags.VarP(&Choice{value, words}, name, short, usage)
 }
 
-// String returns the word.
 func (c *Choice) String() string { return *c.value }
 
-// Type is that of a word.
 func (c *Choice) Type() string { return "word" }
 
 // Set takes one of the words.
@@ -87,7 +81,6 @@ func (c *Choice) Set(s string) error {
 	return nil
 }
 
-// orList returns "a, b or c".
 func orList(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -96,8 +89,7 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// CompleteFlags tells the shell what the flags of cmd and its sub-commands take:
-// one of a few words, a file, or nothing that a file name could help with.
+// CompleteFlags tells the shell what flags take: a few words, a file, or nothing that a file name could help with.
 func CompleteFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		// It fails for a flag that is shared with another command and has it already.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -16,20 +17,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// One configuration: a flag wins over its environment variable, that over the
-// YAML file. The names are the same in all three: --redis-timeout,
-// RANKCACHE_REDIS_TIMEOUT, redis-timeout. A key that no command knows is an
-// error, so a typing mistake never becomes a default.
+// A flag wins over its environment variable, that over the YAML file, under the same names: --redis-timeout,
+// RANKCACHE_REDIS_TIMEOUT, redis-timeout. An unknown key is an error: no typing mistake becomes a default.
 const (
 	EnvPrefix   = "RANKCACHE_"
 	kafkaPrefix = "kafka." // kafka.<key> is librdkafka's <key>
-	// flatKeys is a delimiter that no key has: names such as kafka.sasl.username
-	// are whole, not paths.
-	flatKeys = "\x00"
+	flatKeys    = "\x00"   // a delimiter that no key has: names such as kafka.sasl.username are whole, not paths
 )
 
-// LoadConfig gives the flags of cmd that were not set on the command line their
-// value from the environment or the file, and returns the kafka.* keys.
+// LoadConfig sets flags that were not typed from the environment or the file, and returns the kafka.* keys.
 func LoadConfig(cmd *cobra.Command) (kafka map[string]string, err error) {
 	k := koanf.New(flatKeys)
 	path, _ := cmd.Flags().GetString("config")
@@ -50,15 +46,11 @@ func LoadConfig(cmd *cobra.Command) (kafka map[string]string, err error) {
 	return applyConfig(cmd, k)
 }
 
-// notOurs are variables with our prefix that are not configuration: what
-// Kubernetes injects for a Service named rankcache or rankcache-something
-// (RANKCACHE_SERVICE_HOST, RANKCACHE_KAFKA_PORT_9092_TCP_ADDR …) and what steers
-// this project's tests.
+// notOurs are variables with our prefix that Kubernetes injects for a Service so named, or that steer our tests.
 var notOurs = regexp.MustCompile(`^RANKCACHE_(([A-Z0-9_]+_)?(PORT(_\d.*)?|SERVICE_(HOST|PORT.*))|TEST_.*|REQUIRE_REAL|FULL)$`)
 
-// EnvKey turns RANKCACHE_REDIS_TIMEOUT into redis-timeout and
-// RANKCACHE_KAFKA_SASL_USERNAME into kafka.sasl.username; that of a secret's file,
-// RANKCACHE_KAFKA_SASL_PASSWORD_FILE, into kafka.sasl.password-file.
+// EnvKey turns RANKCACHE_REDIS_TIMEOUT into redis-timeout and RANKCACHE_KAFKA_SASL_USERNAME into kafka.sasl.username;
+// that of a secret's file, RANKCACHE_KAFKA_SASL_PASSWORD_FILE, into kafka.sasl.password-file.
 func EnvKey(name, value string) (string, any) {
 	if notOurs.MatchString(name) {
 		return "", nil // leaves it out
@@ -70,12 +62,10 @@ func EnvKey(name, value string) (string, any) {
 	return strings.ReplaceAll(key, "_", "-"), value
 }
 
-// kafkaFile finds settings that name the file of a secret: librdkafka has others
-// that end with ".file".
+// kafkaFile finds settings that name the file of a secret: librdkafka has others that end with ".file".
 var kafkaFile = regexp.MustCompile(`(password|secret)\.file$`)
 
-// checkKeys refuses keys that are no flag of any command: one file and one
-// environment may serve them all.
+// checkKeys refuses keys that are no flag of any command: one file and one environment may serve them all.
 func checkKeys(root *cobra.Command, keys []string) error {
 	known := map[string]bool{"config": true}
 	for _, cmd := range append(root.Commands(), root) {
@@ -84,15 +74,14 @@ func checkKeys(root *cobra.Command, keys []string) error {
 		}
 	}
 	for _, key := range keys {
-		if !known[key] && !strings.HasPrefix(key, kafkaPrefix) {
-			return Usagef("unknown configuration key %q: rankcache help lists the flags, whose names are the keys", key)
+		if _, gone := goneSettings[key]; !gone && !known[key] && !strings.HasPrefix(key, kafkaPrefix) {
+			return Usagef("unknown configuration key %q: rankcache serve --help and that of the other commands list the flags, whose names are the keys", key)
 		}
 	}
 	return nil
 }
 
-// FromConfig has a command, one that asks another process, take its flags from
-// the environment and the file, too.
+// FromConfig has a command, one that asks another process, take its flags from the environment and the file, too.
 func FromConfig(cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -104,8 +93,7 @@ func FromConfig(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// typedFlag is the annotation of flags that only the command line sets: what an operator does
-// once, and of which another command has one of the same name, is no setting.
+// typedFlag marks flags that only the command line sets: what an operator does once is no setting.
 const typedFlag = "rankcache_typed"
 
 // MarkTyped leaves the flags to the command line: environment and file do not set them.
@@ -118,6 +106,7 @@ func MarkTyped(flags *pflag.FlagSet, names ...string) {
 func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) {
 	kafka := map[string]string{}
 	for _, key := range k.Keys() {
+		addGoneKey(cmd.Flags(), key)
 		if name, ok := strings.CutPrefix(key, kafkaPrefix); ok {
 			kafka[name] = k.String(key)
 		}
@@ -135,7 +124,16 @@ func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) 
 			err = errors.Join(err, maskedError(kafkaPrefix+key))
 		}
 	}
-	return kafka, err
+	return kafka, errors.Join(err, checkTokens(kafka))
+}
+
+// checkTokens refuses settings of librdkafka that leave it without a source of tokens: it would wait for one for ever.
+func checkTokens(kafka map[string]string) error {
+	mechanism := cmp.Or(kafka["sasl.mechanism"], kafka["sasl.mechanisms"])
+	if !strings.EqualFold(mechanism, "OAUTHBEARER") || strings.EqualFold(kafka["sasl.oauthbearer.method"], "oidc") || kafka["enable.sasl.oauthbearer.unsecure.jwt"] == "true" {
+		return nil
+	}
+	return Usagef("kafka.sasl.mechanism OAUTHBEARER has no source of tokens: set kafka.sasl.oauthbearer.method=oidc, with its client id, secret and token endpoint URL")
 }
 
 func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value any) error {
@@ -150,7 +148,7 @@ func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value any) error {
 		return maskedError(f.Name)
 	}
 	if err := flags.Set(f.Name, text); err != nil {
-		return Usagef("configuration key %s: %w", f.Name, err)
+		return Usagef("configuration key %s: %w", f.Name, inOurWords(err))
 	}
 	return nil
 }
@@ -173,8 +171,7 @@ func maskedError(key string) error {
 	return Usagef("configuration key %s: %s stands for a secret that was not printed: give the secret, or its file as %s%s", key, Masked, key, fileSuffix)
 }
 
-// AddKafkaFlags makes every --kafka.<key> on the command line a flag, so that
-// librdkafka's settings need no list here.
+// AddKafkaFlags makes every --kafka.<key> on the command line a flag, so that librdkafka's settings need no list here.
 func AddKafkaFlags(root *cobra.Command, args []string) error {
 	cmd, _, err := root.Find(args)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package cli is what the commands of rankcache share: the command line and its exit codes, the
-// configuration, secrets, addresses and listeners, the log, the health port, metrics, and the settings of
-// Redis and Kafka.
+// Package cli is what the commands of rankcache share: the command line and its exit codes, the configuration, secrets,
+// addresses and listeners, the log, the health port, metrics, and the settings of Redis and Kafka.
 //
 // [Main] prints and exits; [Run] does the work and can be called by a test.
 //

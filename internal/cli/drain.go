@@ -14,28 +14,22 @@ import (
 )
 
 const (
-	// defaultDrain covers the seconds that a Service needs to take a pod out.
-	defaultDrain = 5 * time.Second
-	// unusedFor is long beside the milliseconds after which an app that still runs
-	// connects again, and short beside the drain.
-	unusedFor = 250 * time.Millisecond
+	defaultDrain = 5 * time.Second        // covers the seconds that a Service needs to take a pod out
+	unusedFor    = 250 * time.Millisecond // long beside an app's reconnects, and short beside the drain
 )
 
-// ErrStopped is the cause with which the parts' context is cancelled.
-var ErrStopped = errors.New("asked to stop")
+var ErrStopped = errors.New("asked to stop") // the cause with which the parts' context is cancelled
 
 // RegisterDrain registers how long a process goes on answering at its end.
 func RegisterDrain(flags *pflag.FlagSet, drain *time.Duration) {
 	flags.DurationVar(drain, "drain", defaultDrain, "how long to go on answering after SIGTERM, while not ready")
 }
 
-// Connections tells how many connections of callers are open now and how many there
-// have ever been.
+// Connections tells how many connections of callers are open now and how many there have ever been.
 type Connections func() (open int, ever uint64)
 
-// Drained returns when ctx is done and callers, which see it in ready, have had
-// the time to go elsewhere; or when live is done, because a part has failed. With
-// conns it also returns when no caller is left.
+// Drained returns when ctx is done and callers, which see it in ready, have had the time to go elsewhere; or when live
+// is done, because a part has failed. With conns it also returns when no caller is left.
 func Drained(ctx, live context.Context, ready *adminapi.Readiness, drain time.Duration, conns Connections, log *slog.Logger) {
 	select {
 	case <-ctx.Done():
@@ -49,8 +43,7 @@ func Drained(ctx, live context.Context, ready *adminapi.Readiness, drain time.Du
 	waitUnused(over, conns)
 }
 
-// waitUnused returns when there was no connection for unusedFor, or when ctx is
-// done. Short connections between two looks count too.
+// waitUnused returns when there was no connection for unusedFor, short ones included, or ctx is done.
 func waitUnused(ctx context.Context, conns Connections) {
 	if conns == nil {
 		<-ctx.Done()
@@ -69,8 +62,7 @@ func waitUnused(ctx context.Context, conns Connections) {
 	}
 }
 
-// Leaving makes every answer of a process that is stopping end its connection,
-// so that few are left when the listener is closed.
+// Leaving makes every answer of a stopping process end its connection, so that few are left.
 func Leaving(ready *adminapi.Readiness, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if ready.Now().State == adminapi.StateStopping {

@@ -13,34 +13,28 @@ import (
 
 const (
 	// maxEvents and eventsFor bound what is kept of the log: some 0.5 MiB at most.
-	maxEvents = 1000
-	eventsFor = time.Hour
-	// maxEventText is the longest text of one attribute, in bytes.
-	maxEventText = 300
-	// maxEvent is the longest event; of a longer one only the message is kept.
-	maxEvent = 2 << 10
+	maxEvents    = 1000
+	eventsFor    = time.Hour
+	maxEventText = 300     // the longest text of one attribute, in bytes
+	maxEvent     = 2 << 10 // the longest event; of a longer one only the message is kept
 )
 
-// eventRing keeps the latest lines of the log, from level info on whatever the log's own
-// level is, for GET /events. mu is a leaf.
+// eventRing keeps the latest lines of the log from level info on, for GET /events. mu is a leaf.
 type eventRing struct {
 	mu      sync.Mutex
 	events  []keptEvent // oldest first
 	dropped int         // that were not an hour old
 }
 
-// keptEvent is one line as JSON, and when it was logged.
 type keptEvent struct {
 	at   time.Time
 	json json.RawMessage
 }
 
-// handler returns the handler that adds to the ring.
 func (e *eventRing) handler() slog.Handler {
 	return slog.NewJSONHandler(e, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: boundAttr})
 }
 
-// boundAttr cuts long texts.
 func boundAttr(_ []string, a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	if err, is := v.Any().(error); is {
@@ -79,7 +73,6 @@ func (e *eventRing) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// forget drops what is too old. mu is held.
 func (e *eventRing) forget() {
 	old := 0
 	for old < len(e.events) && time.Since(e.events[old].at) > eventsFor {
@@ -94,7 +87,6 @@ type EventsBody struct {
 	Dropped int               `json:"dropped"` // events of an hour that had more than are kept
 }
 
-// serve answers GET /events.
 func (e *eventRing) serve(w http.ResponseWriter, _ *http.Request) {
 	httpserve.WriteJSON(w, http.StatusOK, e.latest())
 }

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -10,10 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// groupFlag is the annotation of a flag's heading in --help.
-const groupFlag = "rankcache_group"
+const groupFlag = "rankcache_group" // the annotation of a flag's heading in --help
 
-// annotate adds an annotation to a flag.
 func annotate(f *pflag.Flag, key string, values ...string) {
 	if f.Annotations == nil {
 		f.Annotations = map[string][]string{}
@@ -31,8 +32,44 @@ func Group(flags *pflag.FlagSet, heading string) {
 	})
 }
 
-// groupUsage has the help of root and its commands list flags under their headings. Cobra's own usage templates would do it
-// too, but they link text/template, and whatever can call methods by name makes the binary 18 MB larger.
+// helpAll, in place of --help, has all flags listed under their headings, and is noted in the root command.
+const helpAll = "--help-all"
+
+// takeHelpAll returns args with --help in place of --help-all.
+func takeHelpAll(root *cobra.Command, args []string) []string {
+	at := slices.Index(args, helpAll)
+	if at < 0 {
+		return args
+	}
+	root.Annotations = map[string]string{helpAll: ""}
+	return slices.Replace(slices.Clone(args), at, at+1, "--help")
+}
+
+const manyFlags = 30 // how many a command lists all of in --help
+
+// rare matches the settings that most leave as they are. Every other flag of a command with many is in --help.
+var rare = regexp.MustCompile("^(key-.*|topic-(commands|refused|class-updates|finals|ledger|updates|setting)|total.*|audit-.*|publish-every|give-up-after|snapshot-(every|max-age)|" +
+	"hot-(promote|residency|exit|cool|max|entries|refresh|stale).*|tencent-.*|poll-every|profile-(header|redis-type|budget|ttl|negative|stale|deadline|timeout).*|otlp-.*|redis-(user|password|ca|timeout|role|read).*|" +
+	"log-format|resp-.*|live-.*|metrics-boards|compat-board|allow-host|drain-early|.*-tokens?|(snapshots|class-tokens|profile-url|admin-token)-file)$")
+
+func helpUsages(c *cobra.Command, flags *pflag.FlagSet) string {
+	often, left := pflag.NewFlagSet("", pflag.ContinueOnError), 0
+	often.SortFlags = false
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && rare.MatchString(f.Name) {
+			left++
+		} else {
+			often.AddFlag(f)
+		}
+	})
+	if _, all := c.Root().Annotations[helpAll]; all || len(strings.Split(trimEnd(flags.FlagUsages()), "\n")) <= manyFlags {
+		return trimEnd(FlagUsages(flags))
+	}
+	return fmt.Sprintf("Flags:\n%s\n\nAnd %d that are rarely set: %s %s lists all.", trimEnd(often.FlagUsages()), left, c.CommandPath(), helpAll)
+}
+
+// groupUsage has the help of root and its commands list flags under their headings. Cobra's own usage templates would
+// do it too, but they link text/template, and whatever can call methods by name makes the binary 18 MB larger.
 func groupUsage(root *cobra.Command) {
 	plain := root.UsageFunc()
 	root.SetUsageFunc(func(c *cobra.Command) error {
@@ -42,15 +79,14 @@ func groupUsage(root *cobra.Command) {
 		err := plain(c)
 		c.SetOut(out)
 		flags := c.LocalFlags()
-		_, failed := io.WriteString(out, strings.Replace(text.String(), "Flags:\n"+trimEnd(flags.FlagUsages()), trimEnd(FlagUsages(flags)), 1))
+		_, failed := io.WriteString(out, strings.Replace(text.String(), "Flags:\n"+trimEnd(flags.FlagUsages()), helpUsages(c, flags), 1))
 		return errors.Join(err, failed)
 	})
 }
 
 func trimEnd(text string) string { return strings.TrimRightFunc(text, unicode.IsSpace) }
 
-// FlagUsages returns the flags' usage texts under their headings, in the order in which they
-// were registered.
+// FlagUsages returns the flags' usage texts under their headings, in the order in which they were registered.
 func FlagUsages(flags *pflag.FlagSet) string {
 	var headings []string
 	groups := map[string]*pflag.FlagSet{}

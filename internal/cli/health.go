@@ -13,17 +13,15 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
-// HealthPort is what a process without an admin port answers on its health port: probes and
-// metrics to all callers, and to those on this machine what explains the process.
+// HealthPort is what a process without admin port answers: probes and metrics to all, the rest to this machine.
 type HealthPort struct {
 	*Options
 	log      *slog.Logger
 	ready    *adminapi.Readiness
 	registry *Registry
 	started  time.Time
-	Rooms    *roomsync.Follower // nil: it follows none
-	// Parts are the process's own in /status.
-	Parts map[string]func(context.Context) any
+	Rooms    *roomsync.Follower                   // nil: it follows none
+	Parts    map[string]func(context.Context) any // the process's own in /status
 }
 
 // Probes returns how a health port behaves.
@@ -58,11 +56,10 @@ func (p *HealthPort) Handler() http.Handler {
 	})
 }
 
-// serveStatus answers GET /status.
 func (p *HealthPort) serveStatus(w http.ResponseWriter, r *http.Request) {
 	now := p.ready.Now()
 	body := map[string]any{"state": now.State, "reason": now.Reason, "since": now.Since, "version": Version, "name": HostName(),
-		"uptime_s": int(time.Since(p.started).Seconds())}
+		"uptime_s": int(time.Since(p.started).Seconds()), "files": p.FileStatuses()}
 	for name, part := range p.Parts {
 		body[name] = part(r.Context())
 	}
@@ -71,7 +68,7 @@ func (p *HealthPort) serveStatus(w http.ResponseWriter, r *http.Request) {
 
 // Recorded returns a log that is also kept for GET /events.
 func (o *Options) Recorded(log *slog.Logger) *slog.Logger {
-	return slog.New(slog.NewMultiHandler(log.Handler(), o.events.handler()))
+	return slog.New(slog.NewMultiHandler(o.events.handler(), log.Handler()))
 }
 
 // AddDiagnostics adds events and settings to a listener that only this machine may read.
@@ -80,5 +77,4 @@ func (o *Options) AddDiagnostics(mux *http.ServeMux) {
 	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) { httpserve.WriteJSON(w, http.StatusOK, o.shown) })
 }
 
-// DefaultHealth is the address of the sidecar's health port.
-const DefaultHealth = ":8972"
+const DefaultHealth = ":8972" // the address of the sidecar's health port

@@ -29,7 +29,6 @@ type HotKeyOptions struct {
 	tencent  hotkey.TencentConfig
 }
 
-// Register registers the flags.
 func (o *HotKeyOptions) Register(flags *pflag.FlagSet) {
 	ChoiceVar(flags, &o.Source, "hot-source", "", sourceAuto, "source of the hot keys: tencent, redis (HOTKEYS), fleet (what all sidecars count), none, or auto: tencent if --tencent-instance is set, else fleet while a keeper runs, else redis",
 		sourceAuto, sourceTencent, sourceRedis, sourceFleet, sourceNone)

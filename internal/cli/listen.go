@@ -1,49 +1,69 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
+	"rankcache/internal/doctor"
 	"rankcache/internal/httpserve"
 )
 
-// unixPrefix begins the address of a Unix socket.
-const unixPrefix = "unix:"
+const unixPrefix = "unix:" // begins the address of a Unix socket
 
 // FlagAddr is an address and the flag that names it. An empty address is none.
-type FlagAddr struct{ Flag, Addr string }
+type FlagAddr struct {
+	Flag, Addr string
+	Conns      int  // most connections at once; 0: [httpserve.DefaultMaxConns]
+	Files      int  // that each takes; 0: one
+	Shares     bool // the connections of the address before it
+}
 
-// listener is an open listener and the flag that configured it.
 type listener struct {
 	net.Listener
 	Flag string
+	most int // connections at once
+}
+
+// Serve is [httpserve.Serve] with as many connections as l may have.
+func (l listener) Serve(ctx context.Context, h http.Handler, cfg httpserve.Config, log *slog.Logger) error {
+	cfg.MaxConns = l.most
+	return httpserve.Serve(ctx, l, h, cfg, log)
 }
 
 // Listeners are the open listeners of one process.
 type Listeners []listener
 
-// OpenListeners opens all or none.
-func OpenListeners(addrs ...FlagAddr) (opened Listeners, err error) {
-	for _, a := range addrs {
+// OpenListeners opens all or none. Their connections leave open files to the rest of the process.
+func OpenListeners(log *slog.Logger, addrs ...FlagAddr) (opened Listeners, err error) {
+	limit, err := doctor.FileLimit()
+	if err != nil {
+		return nil, err
+	}
+	most := maxConns(limit, addrs, log)
+	for i, a := range addrs {
 		if a.Addr == "" {
 			continue
 		}
-		ln, err := a.listen()
+		ln, err := a.listen(log)
 		if err != nil {
 			opened.Close()
 			return nil, err
 		}
-		opened = append(opened, listener{ln, a.Flag})
+		opened = append(opened, listener{ln, a.Flag, most[i]})
 	}
 	return opened, nil
 }
 
-func (a FlagAddr) listen() (net.Listener, error) {
+func (a FlagAddr) listen(log *slog.Logger) (net.Listener, error) {
 	parsed, err := ParseAddress(a.Flag, a.Addr)
 	if err != nil {
 		return nil, err
@@ -52,15 +72,14 @@ func (a FlagAddr) listen() (net.Listener, error) {
 	if err != nil {
 		return nil, Usagef("--%s %q: %w", a.Flag, a.Addr, err)
 	}
-	ln, err := httpserve.Listen(on)
+	ln, err := httpserve.Listen(on, log)
 	if err != nil {
 		return nil, a.explain(err)
 	}
 	return ln, nil
 }
 
-// explain adds to the error of listening what to check. Only of an address that
-// is taken is another process the cause; else the setting is wrong.
+// explain adds to the error of listening what to check: another process only where the address is taken.
 func (a FlagAddr) explain(err error) error {
 	path, unix := strings.CutPrefix(a.Addr, unixPrefix)
 	check := "check the address"
@@ -83,8 +102,7 @@ func (a FlagAddr) explain(err error) error {
 	return Usagef("--%s: %w: %s", a.Flag, err, check)
 }
 
-// maxSocketPath is the longest path of a socket that Linux takes, in bytes.
-const maxSocketPath = 107
+const maxSocketPath = 107 // the longest path of a socket that Linux takes, in bytes
 
 // Addr returns where the listener of a flag listens, "" if there is none.
 func (ls Listeners) Addr(flag string) string {
@@ -94,6 +112,16 @@ func (ls Listeners) Addr(flag string) string {
 		}
 	}
 	return ""
+}
+
+// Most returns how many connections the listeners of one server may have, named by their flags.
+func (ls Listeners) Most(flags ...string) (n int) {
+	for _, l := range ls {
+		if slices.Contains(flags, l.Flag) {
+			n = l.most
+		}
+	}
+	return n
 }
 
 // Close closes all.

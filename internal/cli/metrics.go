@@ -13,9 +13,7 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
-// Registry holds the metrics of one process. It remembers what was registered:
-// a metric that has no series yet shows up in no answer, but docs/METRICS.md
-// lists it.
+// Registry holds a process's metrics, and remembers those without series yet, which docs/METRICS.md lists.
 type Registry struct {
 	*prometheus.Registry
 
@@ -23,8 +21,7 @@ type Registry struct {
 	ours []prometheus.Collector // in the order of registration, without Go's and the process's
 }
 
-// collectorCPU shows whether Go's garbage collector is short of memory: then it
-// runs all the time.
+// collectorCPU shows whether Go's garbage collector is short of memory: then it runs all the time.
 var collectorCPU = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/cpu/classes/(gc/total|gc/mark/idle|idle|total):cpu-seconds$")}
 
 // NewRegistry returns a registry with the metrics of Go and of the process.
@@ -61,19 +58,25 @@ func (r *Registry) Registered() []prometheus.Collector {
 	return slices.Clone(r.ours)
 }
 
-// RegisterProcess registers the metrics of every long-running command:
-// which version it is and what its readiness probe answers.
-func RegisterProcess(reg prometheus.Registerer, r *adminapi.Readiness) {
+// RegisterProcess registers the metrics of every long-running command: version, readiness, lost lines of the log.
+func (o *Options) RegisterProcess(reg prometheus.Registerer, r *adminapi.Readiness) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rankcache_build_info", Help: "1, with the version as label.",
 		ConstLabels: prometheus.Labels{"version": Version, "goversion": runtime.Version()}})
 	build.Set(1)
 	set := metric.New(reg, "")
 	set.Add(build)
+	set.Add(&o.watched)
 	set.GaugeFunc("ready", "1 while the readiness probe is answered with 200.", func() float64 {
 		if r.Now().State == adminapi.StateReady {
 			return 1
 		}
 		return 0
+	})
+	set.CounterFunc("log_lines_dropped_total", "Lines of the log that the reader of standard error did not take in time.", func() float64 {
+		if o.process == nil {
+			return 0
+		}
+		return float64(o.process.droppedLines())
 	})
 	set.Must()
 }

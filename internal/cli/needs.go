@@ -17,8 +17,7 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
-// RedisNeed returns Redis as a role needs it: a master that lets the user in and do what the role
-// does. total is the value of --total; more, if it is not nil, is asked with it.
+// RedisNeed returns Redis as a role needs it. total is the value of --total; more, if not nil, is asked with it.
 func (o *Options) RedisNeed(client redis.UniversalClient, role, total string, more func(context.Context) error) func(context.Context) error {
 	rights := doctor.Redis{Client: client, Names: o.Names, Total: total}
 	check := func(ctx context.Context) error { _, err := origin.CheckMaster(ctx, client); return err }
@@ -69,12 +68,9 @@ func (o *Options) KafkaNeed(use doctor.KafkaUse) *health.Need {
 }
 
 // ProbeTopic stands for the topics of boards: nothing makes it.
-func (o *Options) ProbeTopic() string {
-	return o.Names.Topic(rankcache.BoardID("rankcache-probe"))
-}
+func (o *Options) ProbeTopic() string { return o.Names.Topic(rankcache.BoardID("rankcache-probe")) }
 
-// Readiness returns a readiness that waits for services, and for what is set at run time unless
-// follower is nil.
+// Readiness returns a readiness that waits for services, and for what is set at run time unless follower is nil.
 func Readiness(needs health.Needs, follower *roomsync.Follower) *adminapi.Readiness {
 	return adminapi.NewReadiness(func() (bool, string) {
 		if met, why := needs.Met(); !met || follower == nil || follower.SharedRead() {
@@ -108,6 +104,5 @@ const (
 	ServiceBooks    = "books"    // of rankcache reconcile
 )
 
-// AnswerLasts is how long an answer of Redis or Kafka shows that they are there: they are
-// asked every second.
+// AnswerLasts is how long an answer of Redis or Kafka shows that they are there: they are asked every second.
 const AnswerLasts = 10 * health.AskEvery

@@ -29,6 +29,7 @@ type Options struct {
 	logLevel   string
 	logFormat  string
 	events     eventRing
+	process    *process       // nil: standard error is none of a process's
 	shown      map[string]any // what rankcache config prints
 	Secrets    Secrets
 
@@ -38,7 +39,7 @@ type Options struct {
 // Register registers the flags.
 func (o *Options) Register(flags *pflag.FlagSet) {
 	o.RegisterRedis(flags)
-	flags.StringVar(&o.Kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
+	flags.StringVar(&o.Kafka, "kafka", "", "Kafka `brokers`, comma-separated; empty: none, and no board is kept whole in memory. kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
 	flags.StringVar(&o.Rooms, "rooms", "", "rooms `file` (YAML); read again while running")
 	Group(flags, "Redis, Kafka, rooms")
 	o.RegisterNames(flags)
@@ -82,8 +83,7 @@ func (o *Options) Load(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// ReadSecrets keeps what may be shown of the settings, and reads the files of all secret
-// ones.
+// ReadSecrets keeps what may be shown of the settings, and reads the files of all secret ones.
 func (o *Options) ReadSecrets(flags *pflag.FlagSet) (err error) {
 	o.shown = InForce(flags, shownNames(flags), o.KafkaKeys) // before files of Kafka's secrets are read
 	if o.Secrets, err = SecretsOf(flags); err != nil {
@@ -91,6 +91,8 @@ func (o *Options) ReadSecrets(flags *pflag.FlagSet) (err error) {
 	}
 	o.kafkaFiles, err = readKafkaFiles(o.KafkaKeys)
 	o.Secrets = slices.AppendSeq(o.Secrets, maps.Values(o.kafkaFiles))
+	o.Watch(o.Secrets.files()...)
+	o.watchKafka(o.KafkaKeys)
 	return err
 }
 
@@ -101,15 +103,30 @@ func (o *Options) KafkaSettings() map[string]string {
 	return settings
 }
 
+// HasKafka reports whether brokers are named.
+func (o *Options) HasKafka() bool { return o.KafkaSettings()["bootstrap.servers"] != "" }
+
+// NeedKafka refuses settings without brokers for a command, and what it does with Kafka.
+func (o *Options) NeedKafka(command, what string) error {
+	if o.HasKafka() {
+		return nil
+	}
+	return Usagef("rankcache %s needs Kafka, %s: name its brokers, --kafka host:port[,host:port]", command, what)
+}
+
 // SharedRooms is the hash of rooms that are set at run time.
 func (o *Options) SharedRooms(client redis.UniversalClient) roomsync.Shared {
 	return roomsync.NewHash(client, o.Names.Rooms, o.RedisTimeout)
 }
 
-// LongRunning returns the RunE of a command that runs until it is stopped. SIGHUP reloads its secret files.
+// LongRunning returns the RunE of a command that runs until it is stopped. SIGHUP reads its files again.
 func (o *Options) LongRunning(run func(*cobra.Command, *slog.Logger) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		hup := catchHangups()
+		if p, ok := cmd.ErrOrStderr().(*process); ok { // else a test looks on
+			o.process = p
+			p.begin(cmd.Flags())
+		}
 		if err := o.Load(cmd); err != nil {
 			return err
 		}
@@ -117,8 +134,10 @@ func (o *Options) LongRunning(run func(*cobra.Command, *slog.Logger) error) func
 		if err != nil {
 			return err
 		}
+		tellGone(cmd.Flags(), func(warning string) { log.Warn(warning) })
 		origin.LogTo(log)
-		go hup.reload(cmd.Context(), log, o.Secrets)
+		go hup.reload(cmd.Context(), log, o.loadFiles)
+		go o.follow(cmd.Context())
 		return run(cmd, log)
 	}
 }
@@ -134,7 +153,14 @@ func (o *Options) Logger(to io.Writer) (*slog.Logger, error) {
 	if o.logFormat == "json" {
 		log = slog.New(slog.NewJSONHandler(to, opts))
 	}
-	log = o.Recorded(log)
-	o.Secrets.LogTo(log)
+	log = slog.New(newSeldom(o.Recorded(log).Handler()))
+	if o.process != nil {
+		o.process.mu.Lock()
+		o.process.resumed = func(dropped uint64) {
+			log.Warn("lines of the log were dropped: the reader of standard error did not take them", "lines", dropped)
+		}
+		o.process.mu.Unlock()
+	}
+	o.LogTo(log)
 	return log, nil
 }

@@ -15,21 +15,21 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
 
+	"rankcache/internal/doctor"
 	"rankcache/origin"
 )
 
 // RedisOptions are the settings of how Redis is reached.
 type RedisOptions struct {
+	watched
 	redis        *Secret
 	RedisMode    string
 	redisUser    string
 	redisSecret  *Secret
 	redisCA      string
 	RedisTimeout time.Duration
-	// RedisRole is "" for a master ([origin.Options]).
-	RedisRole string
-	// NotePlace is set by a command that may write to all of Redis ([origin.Options]).
-	NotePlace bool
+	RedisRole    string // "" for a master ([origin.Options])
+	NotePlace    bool   // set by a command that may write to all of Redis ([origin.Options])
 }
 
 // RegisterRedis registers how Redis is reached.
@@ -39,7 +39,7 @@ func (o *RedisOptions) RegisterRedis(flags *pflag.FlagSet) {
 		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel, origin.ModeInstances)
 	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
 	o.redisSecret = SecretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
-	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
+	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against, read again when it changes; empty: those of the system")
 	flags.DurationVar(&o.RedisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
 }
 
@@ -48,11 +48,9 @@ func (o *RedisOptions) DialRedis() (redis.UniversalClient, error) {
 	return o.dial("redis", o.redis, origin.Options{Mode: o.RedisMode, Role: o.RedisRole, NotePlace: o.NotePlace})
 }
 
-// ofCluster is the value of a flag of replicas that are read where Redis is a cluster, which names them.
-const ofCluster = "replicas"
+const ofCluster = "replicas" // the value of a flag of replicas that are read where Redis is a cluster, which names them
 
-// DialRead returns a client of replicas that are read beside Redis: the URL of a flag is that of a replica, of the Sentinels if it names a
-// master, or of as many replicas as there are instances, in their order; for a cluster it is the word replicas.
+// DialRead returns a client of replicas: a URL of one, of Sentinels, of one for each instance; or the word replicas.
 func (o *RedisOptions) DialRead(flag string, at *Secret) (redis.UniversalClient, error) {
 	to := origin.Options{Mode: origin.ModeSingle, Role: origin.RoleRead}
 	if u, err := url.Parse(at.Get()); err == nil && u.Query().Has("master_name") {
@@ -82,13 +80,16 @@ func (o *RedisOptions) instances(at *Secret) int {
 	return 1 + len(u.Query()["addr"])
 }
 
-// dial returns a client for the URL of a flag.
 func (o *RedisOptions) dial(flag string, at *Secret, to origin.Options) (redis.UniversalClient, error) {
 	if u, err := url.Parse(at.Get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
 		return nil, Usagef("--%s is not a URL of Redis: want redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock", flag)
 	}
-	to.URL, to.Timeout, to.CAFile = at.Get(), o.RedisTimeout, o.redisCA
+	to.URL, to.Timeout = at.Get(), o.RedisTimeout
 	to.Credentials = func() (user, password string) { return o.credentials(at) }
+	var err error
+	if to.RootCAs, err = o.authorities("--redis-ca", o.redisCA); err != nil {
+		return nil, Usagef("redis ca file: %w", err)
+	}
 	client, err := origin.Dial(to)
 	if err != nil {
 		return nil, Usagef("--%s: %w", flag, err)
@@ -105,8 +106,7 @@ func CheckReplica(ctx context.Context, client redis.UniversalClient, log *slog.L
 	return nil
 }
 
-// CheckRole logs once if Redis is a replica, which is not used ([origin.Dial]), or does
-// not tell. It never fails: a master may answer at the address later.
+// CheckRole logs once if Redis is a replica or does not tell. It never fails: a master may answer there later.
 func CheckRole(ctx context.Context, client redis.UniversalClient, log *slog.Logger) error {
 	known, err := origin.CheckMaster(ctx, client)
 	switch {
@@ -114,6 +114,9 @@ func CheckRole(ctx context.Context, client redis.UniversalClient, log *slog.Logg
 		log.Error("Redis is not used until it is a master", "err", err)
 	case err == nil && !known:
 		log.Warn("it is unknown whether Redis is a master (ROLE is refused): check by hand, because the lag of a replica looks like lost writes")
+	}
+	if err := client.Info(ctx, "server").Err(); redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command") {
+		log.Warn("Redis refuses INFO: "+doctor.WithoutInfo, "err", err)
 	}
 	return nil
 }
@@ -143,7 +146,6 @@ func explainTLS(client redis.UniversalClient) {
 	}
 }
 
-// tlsHook is the [redis.Hook] of explainTLS.
 type tlsHook struct{}
 
 // DialHook explains the errors of connecting.
@@ -154,8 +156,7 @@ func (tlsHook) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// ExplainHandshake adds to an error what to check. A plain Redis waits for the
-// rest of what it takes for a command, so that the handshake runs out of time.
+// ExplainHandshake adds to an error what to check: a plain Redis waits for more, until the handshake runs out of time.
 func ExplainHandshake(err error) error {
 	var record tls.RecordHeaderError
 	var authority x509.UnknownAuthorityError
@@ -171,10 +172,8 @@ func ExplainHandshake(err error) error {
 	return err
 }
 
-// ProcessHook changes nothing.
 func (tlsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
-// ProcessPipelineHook changes nothing.
 func (tlsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }

@@ -19,6 +19,7 @@ const (
 	ExitFailed   = 1   // the command failed
 	ExitUsage    = 2   // bad flag, configuration key or argument
 	ExitDiffers  = 3   // verify, rebuild, reconcile, ledger check, rankcache-lab demo: something differs
+	ExitUnasked  = 4   // verify, doctor, wait: nobody can tell, because a server could not be asked
 	ExitSignaled = 130 // another signal, a second or more after the first, ended it at once
 )
 
@@ -39,19 +40,19 @@ func Usagef(format string, args ...any) error {
 	return &ExitError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// Main runs the command line of the process and exits with its code. The first
-// SIGINT or SIGTERM ends the command, after its drain.
+// Main runs the command line and exits with its code. The first SIGINT or SIGTERM ends it, after its drain.
 func Main(root *cobra.Command) {
-	err := Run(untilSignal(), root, os.Args[1:], os.Stdout, os.Stderr)
+	p := &process{logQueue: logQueue{to: os.Stderr}}
+	err, text := Run(p.untilSignal(), root, os.Args[1:], os.Stdout, p), ""
 	if err != nil {
-		fmt.Fprintln(os.Stderr, root.Name()+":", err)
+		text = fmt.Sprintln(root.Name()+":", err)
 	}
-	os.Exit(ExitCode(err))
+	p.exit(ExitCode(err), text)
 }
 
-// Run executes one command line. It returns when the command has ended or ctx
-// is done and everything it started has stopped.
+// Run executes one command line. It returns when all that the command started has stopped.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) error {
+	args = takeHelpAll(root, args)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -64,12 +65,14 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 		if err := AddKafkaFlags(root, args); err != nil {
 			return err
 		}
+		addGoneFlags(root, args)
 	}
-	return root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	tellGone(cmd.Flags(), func(warning string) { fmt.Fprintf(stderr, "%s: %s\n", root.Name(), warning) })
+	return err
 }
 
-// findCommand refuses names that no command has, also below a command and as the
-// argument of help: cobra would print help and call that success.
+// findCommand refuses names that no command has: cobra would print help and call that success.
 func findCommand(root *cobra.Command, args []string) error {
 	cmd, rest, err := root.Find(args)
 	if err != nil {
@@ -96,8 +99,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// NewRoot gives a root command what all commands of the project share: errors
-// are printed once, by [Main], and a bad flag ends with [ExitUsage].
+// NewRoot gives a root what all commands share: errors printed once, by [Main], and [ExitUsage] for bad flags.
 func NewRoot(root *cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	groupUsage(root)
@@ -105,18 +107,23 @@ func NewRoot(root *cobra.Command) *cobra.Command {
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 			err = fmt.Errorf("%w%s", err, suggest(cmd, unknown.GetSpecifiedName()))
 		}
-		return Usagef("%w (see %s --help)", err, cmd.CommandPath())
+		return Usagef("%w (see %s --help)", inOurWords(err), cmd.CommandPath())
 	})
 	return root
 }
 
 // suggest returns the flag that may have been meant as a question, "" if none is like it.
 func suggest(cmd *cobra.Command, name string) string {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands
+	names, ofData := &cobra.Command{SuggestionsMinimumDistance: 2}, &cobra.Command{SuggestionsMinimumDistance: 1} // cobra compares names of commands
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		names.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
+		to := names
+		if strings.HasPrefix(f.Name, "key-") || strings.HasPrefix(f.Name, "topic-") { // a wrong one would name other data
+			to = ofData
+		}
+		to.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
 	})
-	like := names.SuggestionsFor(name)
+	like := append(names.SuggestionsFor(name), ofData.SuggestionsFor(name)...)
+	like = slices.DeleteFunc(like, func(flag string) bool { return flag[0] != name[0] }) // else a short name is like any other
 	if len(like) == 0 {
 		return ""
 	}

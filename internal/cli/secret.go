@@ -5,34 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/time/rate"
 
 	"rankcache/internal/tick"
+	"rankcache/internal/watch"
 )
 
 const (
-	// secretFlag is the annotation of flags whose value is never printed.
-	secretFlag = "rankcache_secret"
-	// fileSuffix makes the name of a secret setting that of its file.
-	fileSuffix = "-file"
-	// maxSecret is more than a password, a token or a URL has, in bytes.
-	maxSecret = 64 << 10
+	secretFlag = "rankcache_secret" // the annotation of flags whose value is never printed
+	fileSuffix = "-file"            // makes the name of a secret setting that of its file
+	maxSecret  = 64 << 10           // more than a password, a token or a URL has, in bytes
 )
 
 // MarkSecret keeps the flag's value out of rankcache config.
-func MarkSecret(flags *pflag.FlagSet, name string) {
-	annotate(flags.Lookup(name), secretFlag)
-}
+func MarkSecret(flags *pflag.FlagSet, name string) { annotate(flags.Lookup(name), secretFlag) }
 
 // IsSecret reports whether the flag's value is never printed.
 func IsSecret(f *pflag.Flag) bool {
@@ -40,19 +32,11 @@ func IsSecret(f *pflag.Flag) bool {
 	return secret
 }
 
-// Secret is a setting whose value is never printed: --name takes the value,
-// --name-file a file that holds it and is read again when it has changed. It is
-// the [pflag.Value] of the latter. Its methods may be called concurrently once
-// the flags are parsed.
+// Secret is a setting that is never printed: --name takes the value, --name-file a file with it, read again when it
+// changes; it is the latter's [pflag.Value]. Concurrent use is safe once the flags are parsed.
 type Secret struct {
-	Flag *pflag.Flag // --name
-	path string
-	log  *slog.Logger // nil: failures to read the file again are not logged
-
-	mu      sync.Mutex
-	info    fs.FileInfo // of the file that was read; nil: to be read
-	content string
-	failed  string // the last failure that was logged
+	Flag *pflag.Flag         // --name
+	file *watch.File[string] // nil: there is none
 }
 
 // SecretVar registers a secret setting that is one text.
@@ -61,8 +45,7 @@ func SecretVar(flags *pflag.FlagSet, name, value, usage string) *Secret {
 	return SecretFile(flags, name, "read again when it changes")
 }
 
-// SecretFile makes a registered flag a secret setting. when tells when its file
-// is read.
+// SecretFile makes a registered flag a secret setting. when tells when its file is read.
 func SecretFile(flags *pflag.FlagSet, name, when string) *Secret {
 	MarkSecret(flags, name)
 	s := &Secret{Flag: flags.Lookup(name)}
@@ -71,90 +54,62 @@ func SecretFile(flags *pflag.FlagSet, name, when string) *Secret {
 }
 
 // String returns the path of the file.
-func (s *Secret) String() string { return s.path }
+func (s *Secret) String() string {
+	if s.file == nil {
+		return ""
+	}
+	return s.file.Path
+}
 
-// Type is that of a path.
 func (s *Secret) Type() string { return "string" }
 
 // Set takes the path of the file.
 func (s *Secret) Set(path string) error {
-	s.path = path
+	s.file = nil
+	if path != "" {
+		s.file = watch.New("--"+s.Flag.Name+fileSuffix, path, parseSecret)
+	}
 	return nil
 }
 
-// Get returns the value. A file that can no longer be read leaves the last one
-// in force.
+// Get returns the value. A file that can no longer be read leaves the last one in force.
 func (s *Secret) Get() string {
-	if s == nil {
+	switch {
+	case s == nil:
 		return "" // the command has no such setting
-	}
-	if s.path == "" {
+	case s.file == nil:
 		return s.Flag.Value.String()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.refresh()
-	if err == nil {
-		s.failed = ""
-	} else if s.log != nil && s.failed != err.Error() {
-		s.failed = err.Error()
-		s.log.Error("secret can't be read again, the last one stays in force", "err", err)
-	}
-	return s.content
+	return s.file.Get()
 }
 
 // Lines returns the values of a list; in a file they stand one a line.
 func (s *Secret) Lines() []string {
-	if list, ok := s.Flag.Value.(pflag.SliceValue); ok && s.path == "" {
+	if list, ok := s.Flag.Value.(pflag.SliceValue); ok && s.file == nil {
 		return list.GetSlice()
 	}
 	return strings.FieldsFunc(s.Get(), func(r rune) bool { return r == '\n' || r == '\r' })
 }
 
-// refresh reads the file unless it is as it was when it was last read. mu is held.
-func (s *Secret) refresh() error {
-	info, err := os.Stat(s.path)
-	if err == nil && s.info != nil && os.SameFile(info, s.info) && info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size() {
-		return nil
-	}
-	content, err := readSecret(s.path)
-	if err != nil {
-		return fmt.Errorf("--%s%s: %w", s.Flag.Name, fileSuffix, err)
-	}
-	s.info, s.content = info, content
-	return nil
-}
-
 // load reads the file, also one that is read already. The error names flag and file.
 func (s *Secret) load() error {
-	if s.path == "" {
+	switch {
+	case s.file == nil:
 		return nil
-	}
-	if s.Flag.Changed {
+	case s.Flag.Changed:
 		return fmt.Errorf("--%[1]s and --%[1]s%[2]s are both set: want one of them", s.Flag.Name, fileSuffix)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.info = nil
-	return s.refresh()
+	return s.file.Load()
 }
 
-// readSecret returns a file's content, without the newline at its end.
-func readSecret(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+// parseSecret returns a file's content, without the newline at its end.
+func parseSecret(data []byte) (string, error) {
 	data = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
 	switch {
-	case err != nil:
-		return "", err
 	case len(data) == 0:
-		return "", fmt.Errorf("%s is empty", path)
+		return "", errors.New("is empty")
 	case len(data) > maxSecret:
-		return "", fmt.Errorf("%s has more than %d KiB", path, maxSecret>>10)
+		return "", fmt.Errorf("has more than %d KiB", maxSecret>>10)
 	}
 	return string(data), nil
 }
@@ -175,7 +130,6 @@ func SecretsOf(flags *pflag.FlagSet) (all Secrets, err error) {
 	return all, nil
 }
 
-// load reads all files again.
 func (all Secrets) load() error {
 	var failed []error
 	for _, s := range all {
@@ -184,15 +138,16 @@ func (all Secrets) load() error {
 	return errors.Join(failed...)
 }
 
-// LogTo has failures to read a file again logged.
-func (all Secrets) LogTo(log *slog.Logger) {
+func (all Secrets) files() (files []watch.Any) {
 	for _, s := range all {
-		s.log = log
+		if s.file != nil {
+			files = append(files, s.file)
+		}
 	}
+	return files
 }
 
-// readKafkaFiles replaces librdkafka's settings that name a secret's file, such as
-// sasl.password-file, by the file's content, and returns the files by setting.
+// readKafkaFiles replaces settings such as sasl.password-file by the file's content, and returns the files by setting.
 func readKafkaFiles(kafka map[string]string) (map[string]*Secret, error) {
 	files := map[string]*Secret{}
 	for key, path := range kafka {
@@ -205,11 +160,12 @@ func readKafkaFiles(kafka map[string]string) (map[string]*Secret, error) {
 			continue
 		}
 		_, both := kafka[name]
-		s := &Secret{Flag: &pflag.Flag{Name: kafkaPrefix + name, Changed: both}, path: path}
+		s := &Secret{Flag: &pflag.Flag{Name: kafkaPrefix + name, Changed: both}}
+		_ = s.Set(path)
 		if err := s.load(); err != nil {
 			return nil, Usagef("%w", err)
 		}
-		kafka[name], files[name] = s.content, s
+		kafka[name], files[name] = s.file.Get(), s
 	}
 	return files, nil
 }
@@ -220,11 +176,9 @@ const (
 	saslPassword = "sasl.password"
 )
 
-// loginEvery is how often the files of Kafka's user name and password are read.
-const loginEvery = time.Second
+const loginEvery = time.Second // how often the files of Kafka's user name and password are read
 
-// KafkaLogin returns the function that replay and writer call for new credentials, nil if none of
-// them is in a file. It calls set when one of the files has changed, until ctx is done.
+// KafkaLogin returns what calls set for new credentials until ctx is done; nil if none of them is in a file.
 func (o *Options) KafkaLogin(log *slog.Logger) func(context.Context, func(username, password string) error) {
 	if o.kafkaFiles[saslUsername] == nil && o.kafkaFiles[saslPassword] == nil {
 		return nil

@@ -10,22 +10,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagNames returns the names of the flags.
 func FlagNames(flags *pflag.FlagSet) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
 }
 
-// shownNames returns the names of the settings among the flags. Kafka's, which a command
-// line brings in, have the values of LoadConfig.
+// shownNames returns the names of the settings among the flags. Kafka's have the values of LoadConfig.
 func shownNames(flags *pflag.FlagSet) []string {
 	return slices.DeleteFunc(FlagNames(flags), func(name string) bool {
-		return name == "help" || strings.HasPrefix(name, kafkaPrefix)
+		_, gone := flags.Lookup(name).Value.(*goneFlag)
+		return gone || name == "help" || strings.HasPrefix(name, kafkaPrefix)
 	})
 }
 
-// InForce returns the values of the flags and of Kafka's settings, by key: a text
-// or, of a list, a list of texts.
+// InForce returns the values of the flags and of Kafka's settings, by key: a text or, of a list, a list of texts.
 func InForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[string]any {
 	values := map[string]any{}
 	for _, name := range names {
@@ -40,8 +38,7 @@ func InForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[
 	return values
 }
 
-// Masked stands for a secret.
-const Masked = "****"
+const Masked = "****" // stands for a secret
 
 // secretKey finds librdkafka settings that are or hold secrets.
 var secretKey = regexp.MustCompile(`(?i)password|secret|token|\.pem$|key$|jaas|oauthbearer\.config`)
@@ -76,8 +73,7 @@ func listOf(f *pflag.Flag) []string {
 	return append([]string{}, items...)
 }
 
-// maskURL masks the password of a URL and what its query names a secret, and the whole of
-// anything else.
+// maskURL masks the password of a URL and what its query names a secret, and the whole of anything else.
 func maskURL(value string) string {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {

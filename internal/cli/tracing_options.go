@@ -15,15 +15,13 @@ import (
 	"rankcache/internal/tracing"
 )
 
-// TracingOptions configures where spans of calls to Redis go. Without an endpoint
-// OpenTelemetry's own variables do, which a pod may have for all of its containers.
+// TracingOptions configures where spans of calls to Redis go; without an endpoint OpenTelemetry's variables do.
 type TracingOptions struct {
 	endpoint string
 	headers  *Secret
 	ratio    float64
 }
 
-// Register registers the flags.
 func (o *TracingOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: the value of OTEL_EXPORTER_OTLP_ENDPOINT, or no traces")
 	flags.StringSlice("otlp-header", nil, "`headers` sent to the collector, as key=value")
@@ -31,10 +29,9 @@ func (o *TracingOptions) Register(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.ratio, "otlp-ratio", tracing.DefaultRatio, "`share` of the calls, 0 to 1, that are traced")
 }
 
-// Tracer returns the tracer, nil if no collector is set. With
-// --otlp-endpoint OTEL_EXPORTER_OTLP_… is not read: its headers may be the secrets of
-// another collector.
-func (o *TracingOptions) Tracer() (*tracing.Tracer, error) {
+// Tracer returns the tracer, nil if no collector is set; w watches its authorities. With --otlp-endpoint
+// OTEL_EXPORTER_OTLP_… is not read: its headers may be the secrets of another collector.
+func (o *TracingOptions) Tracer(w *Options) (*tracing.Tracer, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -52,7 +49,11 @@ func (o *TracingOptions) Tracer() (*tracing.Tracer, error) {
 		current, _ := o.header(to.Headers) // a line that is none is left out
 		return current
 	}
-	return tracing.New(to.Endpoint, o.ratio, Version, tracing.WithTimeout(to.Timeout), tracing.WithCA(to.CAFile), tracing.WithHeaders(headers))
+	roots, err := w.authorities("OTEL_EXPORTER_OTLP_CERTIFICATE", to.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	return tracing.New(to.Endpoint, o.ratio, Version, tracing.WithTimeout(to.Timeout), tracing.WithCA(roots), tracing.WithHeaders(headers))
 }
 
 // check returns an error unless the ratio is a share, also while no collector is set.
@@ -78,13 +79,12 @@ func (o *TracingOptions) header(base map[string]string) (headers map[string]stri
 	return headers, err
 }
 
-// NewTracer returns the tracer, nil if no collector is set. A bad variable that
-// is perhaps meant for the app does not keep the sidecar from starting.
-func (o *TracingOptions) NewTracer(log *slog.Logger) (*tracing.Tracer, error) {
+// NewTracer returns the tracer, nil without a collector. A bad variable, perhaps the app's, is no reason not to start.
+func (o *TracingOptions) NewTracer(w *Options, log *slog.Logger) (*tracing.Tracer, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	tracer, err := o.Tracer()
+	tracer, err := o.Tracer(w)
 	switch {
 	case err != nil && o.endpoint == "":
 		log.Warn("no traces are sent: check the variables OTEL_EXPORTER_OTLP_… or set --otlp-endpoint", "err", err)
@@ -101,5 +101,4 @@ func (o *TracingOptions) NewTracer(log *slog.Logger) (*tracing.Tracer, error) {
 	return tracer, nil
 }
 
-// traceErrorsEvery keeps a collector that is away from filling the log.
-const traceErrorsEvery = time.Minute
+const traceErrorsEvery = time.Minute // keeps a collector that is away from filling the log

@@ -1,4 +1,3 @@
 package cli
 
-// Version is set by the build (-ldflags "-X rankcache/internal/cli.Version=…").
-var Version = "dev"
+var Version = "dev" // set by the build (-ldflags "-X rankcache/internal/cli.Version=…")

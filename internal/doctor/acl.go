@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,7 @@ import (
 // probeBoard names the keys of the probes; none of them exists.
 const probeBoard = rankcache.BoardID("rankcache-doctor-probe")
 
-// permission is one command that a role needs, with one of its keys as an argument,
-// because an ACL is about both.
+// permission is one command that a role needs, with one of its keys as an argument, because an ACL is about both.
 type permission struct {
 	args   []any
 	writes bool // else it may be tried: it reads, or there is nothing that it would change
@@ -29,6 +29,11 @@ func (a permission) String() string {
 		return fmt.Sprintf("%s|%s", a.args[0], a.args[1])
 	}
 	return fmt.Sprint(a.args[0])
+}
+
+// spares reports whether a role can do a part of its work without a command: INFO tells a server's history.
+func (r Redis) spares(role string, a permission) bool {
+	return a.args[0] == "INFO" && slices.Contains([]string{"serve", "keep", "write", "controller"}, role) && r.Lags == nil
 }
 
 // needs returns the permissions that a role needs.
@@ -122,7 +127,8 @@ func (r Redis) needs(role string) []permission {
 	return nil
 }
 
-// ofMode returns what a role needs besides that looks for the masters of a cluster, or compares the places of instances.
+// ofMode returns what a role needs besides that looks for the masters of a cluster, or compares the places of
+// instances.
 func (r Redis) ofMode(role string) (list []permission) {
 	if several := r.Mode == "instances" || r.Mode == "cluster"; several && role == "keep" {
 		list = append(list, permission{[]any{"SET", wire.MasterWrittenKey("0"), "x", "XX"}, false})
@@ -140,7 +146,8 @@ func (r Redis) ofMode(role string) (list []permission) {
 	return []permission{{[]any{"CLUSTER", "NODES"}, false}}
 }
 
-// Needs returns the commands that an ACL must grant to a role: serve, keep, write, poll, controller, ledger (to rebuild what Redis has lost) or reconcile.
+// Needs returns the commands that an ACL must grant to a role: serve, keep, write, poll, controller, ledger (to rebuild
+// what Redis has lost) or reconcile.
 func (r Redis) Needs(role string) (commands []string) {
 	for _, a := range r.needs(role) {
 		if !slices.Contains(commands, a.String()) {
@@ -157,9 +164,14 @@ const noScript = "0000000000000000000000000000000000000000"
 // without running the commands; without it the reads are tried.
 func (r Redis) commands(ctx context.Context) Verdict {
 	user, err := r.Client.Do(ctx, "ACL", "WHOAMI").Text()
+	if away(err) {
+		return Unasked(err)
+	} else if err != nil {
+		user = cmp.Or(r.User, "default")
+	}
 	dry := err == nil && r.Client.Do(ctx, "ACL", "DRYRUN", user, "PING").Err() == nil
 	var refused, absent []string
-	untried := 0
+	untried, blind := 0, false
 	for _, role := range r.Roles {
 		var missing, lacking []string
 		for _, a := range append(r.needs(role), r.ofMode(role)...) {
@@ -168,12 +180,14 @@ func (r Redis) commands(ctx context.Context) Verdict {
 				continue
 			}
 			switch err := r.may(ctx, dry, user, a); {
+			case r.spares(role, a) && (errors.Is(err, errRefused) || errors.Is(err, errLacking)):
+				blind = true
 			case errors.Is(err, errRefused) && !slices.Contains(missing, a.String()):
 				missing = append(missing, a.String())
 			case errors.Is(err, errLacking) && !slices.Contains(lacking, a.String()):
 				lacking = append(lacking, a.String())
 			case err != nil && !errors.Is(err, errRefused) && !errors.Is(err, errLacking):
-				return Verdict{Fail, explain(err)}
+				return Unasked(err)
 			}
 		}
 		if len(missing) > 0 {
@@ -183,7 +197,11 @@ func (r Redis) commands(ctx context.Context) Verdict {
 			absent = append(absent, strings.Join(lacking, ", ")+", which "+role+" needs")
 		}
 	}
-	return judgeCommands(user, strings.Join(r.Roles, ", "), refused, absent, untried)
+	v := judgeCommands(user, strings.Join(r.Roles, ", "), refused, absent, untried)
+	if blind && v.Status == OK {
+		return warnf("user %q may not use INFO: %s", user, WithoutInfo)
+	}
+	return v
 }
 
 // judgeCommands judges the commands that are refused, those that the server lacks, and how many were not tried.
@@ -210,7 +228,7 @@ func (r Redis) May(ctx context.Context, role string) error {
 	pipe := r.Client.Pipeline()
 	var tried []*redis.Cmd
 	for _, a := range r.needs(role) {
-		if !a.writes {
+		if !a.writes && !r.spares(role, a) {
 			tried = append(tried, pipe.Do(ctx, a.args...))
 		}
 	}
@@ -226,6 +244,9 @@ func (r Redis) May(ctx context.Context, role string) error {
 	}
 	return err
 }
+
+// WithoutInfo is what is not promised without INFO.
+const WithoutInfo = "boards that Redis loses in a failover or a restart are not told from deleted ones, replicas beside it (--redis-read) are not read, and durable classes are not written, closed or primed: grant +info"
 
 // unserved begin the replies of a Redis that does not do what it is asked for.
 var unserved = []string{"unknown command", "NOPERM", "NOAUTH", "WRONGPASS", "READONLY", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "MISCONF", "BUSY ", "max number of clients"}
@@ -246,23 +267,26 @@ var (
 func (r Redis) may(ctx context.Context, dry bool, user string, a permission) error {
 	if dry {
 		answer, err := r.Client.Do(ctx, append([]any{"ACL", "DRYRUN", user}, a.args...)...).Text()
-		if _, unknown := errors.AsType[redis.Error](err); unknown {
+		switch {
+		case answered(err): // it knows no such command
 			return errLacking
-		}
-		if err == nil && answer != "OK" {
+		case err == nil && answer != "OK":
 			return errRefused
 		}
 		return err
 	}
-	err := r.Client.Do(ctx, a.args...).Err()
-	_, answered := errors.AsType[redis.Error](err)
+	return judgeReply(r.Client.Do(ctx, a.args...).Err())
+}
+
+// judgeReply returns nil for a reply to a command that may be used, such as NOSCRIPT, else errRefused, errLacking or err.
+func judgeReply(err error) error {
 	switch {
+	case err == nil || answered(err):
+		return nil
 	case redis.HasErrorPrefix(err, "NOPERM"):
 		return errRefused
-	case err != nil && strings.Contains(err.Error(), "unknown command"):
+	case strings.Contains(err.Error(), "unknown command"):
 		return errLacking
-	case answered: // NOSCRIPT, nil: permitted
-		return nil
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ const checkSchema = "database-schema"
 // Inspected is the ledger's database. Its methods change nothing.
 type Inspected interface {
 	ServerVersion(context.Context) (string, error)
+	Encodings(context.Context) (database, session string, err error)
 	Version(context.Context) (int, error) // of the tables; 0: there are none
 	Wanted() int                          // version that this program works with
 	MayCreate(context.Context) (bool, error)
@@ -42,13 +44,19 @@ func (d Database) reachable(ctx context.Context) Verdict {
 	if err != nil {
 		return Verdict{Fail, explain(err)}
 	}
-	return judgeServer(version, d.Postgres)
+	database, session, err := d.Store.Encodings(ctx)
+	if err != nil {
+		return Verdict{Fail, explain(err)}
+	}
+	v := judgeServer(version, d.Postgres)
+	v.Advice += fmt.Sprintf("; encoding of the database %s, of sessions %s", database, session)
+	return v
 }
 
 func (d Database) schema(ctx context.Context) Verdict {
 	version, err := d.Store.Version(ctx)
 	if err != nil {
-		return Verdict{Fail, explain(err)}
+		return Unasked(err)
 	}
 	create := true
 	if version < d.Store.Wanted() {
@@ -56,7 +64,7 @@ func (d Database) schema(ctx context.Context) Verdict {
 			return judgePooled(version, d.Store.Wanted(), err)
 		}
 		if create, err = d.Store.MayCreate(ctx); err != nil {
-			return warnf("the right to make tables is unknown: %s", explain(err))
+			return Unasked(fmt.Errorf("the right to make tables: %w", err))
 		}
 	}
 	return judgeSchema(version, d.Store.Wanted(), create, d.Postgres)
@@ -70,7 +78,7 @@ func (d Database) rights(ctx context.Context) Verdict {
 	denied, err := d.Store.Denied(ctx)
 	switch {
 	case err != nil:
-		return Verdict{Fail, explain(err)}
+		return Unasked(err)
 	case len(denied) > 0:
 		return failf("the user lacks %s: grant SELECT, INSERT, UPDATE and DELETE on the rank_… tables", list(denied))
 	}
@@ -104,7 +112,7 @@ func judgeServer(version string, isPostgres bool) Verdict {
 // judgePooled judges tables that are of an earlier version behind a pooler, through which they can't be changed.
 func judgePooled(version, wanted int, err error) Verdict {
 	if err != nil {
-		return Verdict{Fail, explain(err)}
+		return Unasked(err)
 	}
 	return failf("the tables are of version %d (0: none), this program wants %d, and a pooler stands before the database, such as PgBouncer: run rankcache ledger migrate with the URL of the server itself", version, wanted)
 }

@@ -1,17 +1,14 @@
-// Package doctor checks the dependencies of rankcache and gives advice about
-// failures. The entry function is [Run].
+// Package doctor checks the dependencies of rankcache and gives advice about failures. The entry function is [Run].
 //
-// Run makes the checks one after the other, each under a deadline (doctor.go). The
-// checks of Redis (redis.go, acl.go, expiry.go) and of Kafka (kafka.go, ledger.go) only
-// read; those of a database (database.go) also try statements that touch no row; those of
-// folders (folder.go) create a file and remove it; [Call] checks any other service by
-// one call. Pure functions judge the results (judge.go), and explain turns an error
-// into advice. No finding contains a secret.
+// Run makes the checks one after the other, each under a deadline (doctor.go). The checks of Redis (redis.go, acl.go,
+// expiry.go) and of Kafka (kafka.go, ledger.go) only read; those of a database (database.go) also try statements that
+// touch no row; those of folders (folder.go) create a file and remove it; [Call] checks any other service by one call.
+// Pure functions judge the results (judge.go), and explain turns an error into advice. No finding contains a secret.
 //
 // # Words
 //
 //	check    one thing to look at, with the checks on which it depends
-//	verdict  the outcome of a check: ok, warn, fail or skip, and advice
+//	verdict  the outcome of a check: ok, warn, fail, unknown or skip, and advice
 //	finding  a verdict with the name of its check
 //	role     the part of rankcache whose Redis commands are checked
 //	survey   the settings of the update topics, as Kafka returns them
@@ -30,12 +27,14 @@ import (
 // Status is the outcome of one check.
 type Status string
 
-// Outcomes. A check is skipped when one on which it depends failed or was skipped.
+// Outcomes. A check is unknown when the server could not be asked, and skipped when one on which it depends failed, is
+// unknown or was skipped.
 const (
-	OK   Status = "ok"
-	Warn Status = "warn"
-	Fail Status = "fail"
-	Skip Status = "skip"
+	OK      Status = "ok"
+	Warn    Status = "warn"
+	Fail    Status = "fail"
+	Unknown Status = "unknown"
+	Skip    Status = "skip"
 )
 
 // Verdict is the outcome of a check and one line with the reason or what to do.
@@ -63,18 +62,23 @@ const lookGrace = time.Second
 // Run makes the checks in order, each within the deadline, and calls found with
 // every finding. A check that does not return is abandoned.
 func Run(ctx context.Context, checks []Check, deadline time.Duration, found func(Finding)) {
-	causes := map[string]string{} // of each check that did not pass: the one that failed
+	causes := map[string]string{} // of each check that did not pass: what the first of them did
 	for _, c := range checks {
 		cause := ""
 		for _, name := range c.Needs {
 			cause = cmp.Or(cause, causes[name])
 		}
-		v := Verdict{Skip, "not checked: " + cause + " failed"}
+		v := Verdict{Skip, "not checked: " + cause}
 		if cause == "" {
-			v, cause = look(ctx, c, deadline), c.Name
+			v = look(ctx, c, deadline)
 		}
-		if v.Status == Fail || v.Status == Skip {
-			causes[c.Name] = cause
+		switch v.Status {
+		case Fail:
+			causes[c.Name] = c.Name + " failed"
+		case Unknown:
+			causes[c.Name] = c.Name + " could not be looked at"
+		case Skip:
+			causes[c.Name] = cmp.Or(cause, c.Name+" was not checked")
 		}
 		found(Finding{c.Name, v})
 	}
@@ -89,13 +93,17 @@ func look(ctx context.Context, c Check, deadline time.Duration) Verdict {
 	case v := <-done:
 		return v
 	case <-time.After(deadline + lookGrace):
-		return failf("no answer within %v", deadline)
+		return Unasked(fmt.Errorf("no answer within %v", deadline))
 	}
 }
 
 func okf(format string, args ...any) Verdict   { return Verdict{OK, fmt.Sprintf(format, args...)} }
 func warnf(format string, args ...any) Verdict { return Verdict{Warn, fmt.Sprintf(format, args...)} }
 func failf(format string, args ...any) Verdict { return Verdict{Fail, fmt.Sprintf(format, args...)} }
+
+// Unasked returns the verdict of a check whose server could not be asked: it is away, or does not tell this user.
+// Nothing is known then of what was to be looked at.
+func Unasked(err error) Verdict { return Verdict{Unknown, "can't look: " + explain(err)} }
 
 // Call returns the check that makes one call of a service. Its verdict has the time
 // that the call took, or the error and what to do about it.
@@ -115,14 +123,13 @@ func Boards(read func(context.Context) (int, error)) Check {
 	return Check{CheckBoards, []string{CheckRooms, CheckRedis}, func(ctx context.Context) Verdict {
 		n, err := read(ctx)
 		if err != nil {
-			return failf("the super-hot boards are unknown: %s", explain(err))
+			return Unasked(fmt.Errorf("which boards are super-hot: %w", err))
 		}
 		return okf("%d boards are super-hot", n)
 	}}
 }
 
-// remedies are the advice for errors that contain one of the words. The first match
-// is used.
+// remedies are the advice for errors that contain one of the words. The first match is used.
 var remedies = []struct{ words, advice string }{
 	{"wrongpass|noauth|invalid username-password|without any password configured", "Redis refuses the user or the password: check --redis, --redis-user and --redis-password"},
 	{"3d000|unknown database|to database '", "there is no database of this name, or the user may not use it: make it, grant it, or check the path of the URL in --database"},

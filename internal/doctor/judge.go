@@ -11,11 +11,8 @@ import (
 )
 
 const (
-	// skewWarn is the difference of clocks from which on ages and times in answers
-	// mislead.
-	skewWarn = time.Second
-	// maxNames is the number of names that a line of advice lists.
-	maxNames = 5
+	skewWarn = time.Second // the difference of clocks from which on ages and times in answers mislead
+	maxNames = 5           // the number of names that a line of advice lists
 )
 
 // judgeMode compares --redis-mode with the mode that the server reports.
@@ -34,7 +31,6 @@ func judgeMode(mode, server, cluster string) Verdict {
 	return okf("--redis-mode %s matches the server", mode)
 }
 
-// judgeRole judges the answer to ROLE.
 func judgeRole(values []any, err error) Verdict {
 	switch {
 	case err != nil:
@@ -132,8 +128,7 @@ func judgeTopics(s survey, total string) Verdict {
 	return okf("each of %d super-hot boards has its topic; %d topics have the prefix of update topics", len(s.boards), s.matching)
 }
 
-// judgeRetention judges whether the logs are complete. A board without seqs can open
-// from a complete log only.
+// judgeRetention judges whether the logs are complete. A board without seqs can open from a complete log only.
 func judgeRetention(s survey, total string) Verdict {
 	var cut, short []rankcache.BoardID
 	for _, t := range s.topics {
@@ -174,8 +169,7 @@ func judgeCommandTimes(name string, found kafka.TopicSettings) Verdict {
 	return okf("records of %s have the broker's time", name)
 }
 
-// judgeDurable judges whether the command topic is fit for durable classes of an order life, as writers do before they take
-// posts of them. What can lose records together with brokers is a note.
+// judgeDurable judges whether the command topic is fit for durable classes of an order life, as writers do.
 func judgeDurable(l kafka.CommandLog, orders time.Duration, replicas int) Verdict {
 	err := l.Fit(orders)
 	switch {

@@ -126,7 +126,7 @@ func TestRunNeverHangs(t *testing.T) {
 			{"after that", []string{"after deaf"}, nil},
 			{"late", nil, func(ctx context.Context) Verdict { <-ctx.Done(); return warnf("late") }},
 		}, time.Second, func(f Finding) { got = append(got, f) })
-		for i, want := range []string{"fail: no answer within 1s", "skip: deaf failed", "skip: deaf failed", "warn: late"} {
+		for i, want := range []string{"unknown: can't look: no answer within 1s", "skip: deaf could not be looked at", "skip: deaf could not be looked at", "warn: late"} {
 			check(t, got[i].Check, got[i].Verdict, want)
 		}
 		close(never)

@@ -22,6 +22,7 @@ type Kafka struct {
 	topic  func(rankcache.BoardID) string
 	names  wire.Names
 	total  string
+	batch  int64 // bytes of the batches that clients with its settings make
 
 	client *kafka.Consumer
 
@@ -29,18 +30,41 @@ type Kafka struct {
 	lastLog string // last warning of the client: its errors lack the reason
 }
 
-// OpenKafka returns the client of the checks, whose threads run until Close. boards
-// returns the super-hot boards once [Boards] has passed, topic that of a board's updates; total is the value of --total.
+// OpenKafka returns the client of the checks, whose threads run until Close. boards returns the super-hot boards once
+// [Boards] has passed, topic that of a board's updates; total is the value of --total.
 func OpenKafka(brokers string, settings map[string]string, names wire.Names, total string, boards func() []rankcache.BoardID, topic func(rankcache.BoardID) string) (*Kafka, error) {
-	k := &Kafka{boards: boards, topic: topic, names: names, total: total}
+	k := &Kafka{boards: boards, topic: topic, names: names, total: total, batch: batchOf(settings)}
 	var err error
 	k.client, err = kafka.NewConsumer(k.listen, kafka.Settings{"bootstrap.servers": brokers, "group.id": "rankcache-doctor", "enable.auto.commit": "false",
 		"client.id": "rankcache-doctor", "log.connection.close": "true"}, settings)
 	return k, err
 }
 
-// Close ends the client. No check may be running.
-func (k *Kafka) Close() { _ = k.client.Close() }
+// Close ends the client. No check may be running. The zero value has none.
+func (k *Kafka) Close() {
+	if k.client != nil {
+		_ = k.client.Close()
+	}
+}
+
+// withoutKafka are the roles that can do without it.
+var withoutKafka = []string{"serve", "keep", "poll"}
+
+// WithoutKafka has the checks of Kafka skipped, or the first of them fail if a role needs it.
+func WithoutKafka(checks []Check, roles []string) {
+	v := Verdict{Skip, "no Kafka: --kafka is not set"}
+	if i := slices.IndexFunc(roles, func(role string) bool { return !slices.Contains(withoutKafka, role) }); i >= 0 {
+		v = failf("--kafka is not set, and rankcache %s needs Kafka", roles[i])
+	}
+	var of []string
+	for i := range checks {
+		c := &checks[i]
+		if c.Name == CheckKafka || v.Status == Skip && slices.ContainsFunc(c.Needs, func(need string) bool { return slices.Contains(of, need) }) {
+			of = append(of, c.Name)
+			c.Needs, c.Look = nil, func(context.Context) Verdict { return v }
+		}
+	}
+}
 
 func (k *Kafka) listen(level slog.Level, line string, _ ...any) {
 	if level < slog.LevelWarn {
@@ -51,16 +75,18 @@ func (k *Kafka) listen(level slog.Level, line string, _ ...any) {
 	k.lastLog = line
 }
 
-// explain returns the advice for an error, to which it adds the last warning of the
-// client's log.
-func (k *Kafka) explain(err error) string {
+// logged adds to an error the last warning of the client's log.
+func (k *Kafka) logged(err error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.lastLog != "" {
 		err = fmt.Errorf("%w: %s", err, k.lastLog)
 	}
-	return explain(err)
+	return err
 }
+
+func (k *Kafka) explain(err error) string  { return explain(k.logged(err)) }
+func (k *Kafka) unasked(err error) Verdict { return Unasked(k.logged(err)) }
 
 // Checks returns the checks of Kafka; all depend on the first, and those of topics on [Boards].
 func (k *Kafka) Checks() []Check {
@@ -70,13 +96,13 @@ func (k *Kafka) Checks() []Check {
 		{"kafka-topics", needs, k.with(func(s survey) Verdict { return judgeTopics(s, k.total) })},
 		{"kafka-retention", needs, k.with(func(s survey) Verdict { return judgeRetention(s, k.total) })},
 		{"kafka-replicas", needs, k.with(judgeReplicas)},
+		{"kafka-sizes", needs, k.sizes},
 		{"kafka-clock", needs, k.with(judgeNewest)},
 	}
 }
 
-// CommandTimes returns the check that the records of the command topic have the broker's
-// time, by which writers know whether a command came in time for its period; periodic reports
-// whether any class has periods.
+// CommandTimes returns the check that the records of the command topic have the broker's time, by which writers know
+// whether a command came in time for its period; periodic reports whether any class has periods.
 func (k *Kafka) CommandTimes(periodic func() bool) Check {
 	return Check{"kafka-commands", []string{CheckKafka, CheckBoards}, func(ctx context.Context) Verdict {
 		if !periodic() {
@@ -84,7 +110,7 @@ func (k *Kafka) CommandTimes(periodic func() bool) Check {
 		}
 		answer, err := k.client.Settings(ctx, k.names.Commands)
 		if err != nil {
-			return Verdict{Fail, k.explain(err)}
+			return k.unasked(err)
 		}
 		return judgeCommandTimes(k.names.Commands, answer[0])
 	}}
@@ -103,7 +129,7 @@ func (k *Kafka) Durable(orders func() time.Duration) Check {
 		case kafka.Refused(err):
 			return warnf("whether topic %s is fit for durable classes is unknown: grant DescribeConfigs on it: %s", k.names.Commands, k.explain(err))
 		case err != nil:
-			return Verdict{Fail, k.explain(err)}
+			return k.unasked(err)
 		}
 		replicas := 0
 		if t, err := k.describe(ctx, k.names.Commands); err == nil && len(t.Partitions) > 0 {
@@ -113,13 +139,12 @@ func (k *Kafka) Durable(orders func() time.Duration) Check {
 	}}
 }
 
-// Deletion returns the check that the user may delete topics of boards, as far as the
-// broker tells for one of them.
+// Deletion returns the check that the user may delete topics of boards, as far as the broker tells for one of them.
 func (k *Kafka) Deletion() Check {
 	return Check{"kafka-deletion", []string{CheckKafka}, func(ctx context.Context) Verdict {
 		names, _, err := k.client.Topics(ctx)
 		if err != nil {
-			return Verdict{Fail, k.explain(err)}
+			return k.unasked(err)
 		}
 		for _, name := range names {
 			if !k.isLog(name) {
@@ -127,7 +152,7 @@ func (k *Kafka) Deletion() Check {
 			}
 			found, err := k.describe(ctx, name)
 			if err != nil {
-				return Verdict{Fail, k.explain(err)}
+				return k.unasked(err)
 			}
 			return judgeDeletion(name, found)
 		}
@@ -149,7 +174,7 @@ func (k *Kafka) with(judge func(survey) Verdict) func(context.Context) Verdict {
 	return func(ctx context.Context) Verdict {
 		s, err := k.survey(ctx, k.boards())
 		if err != nil {
-			return Verdict{Fail, k.explain(err)}
+			return k.unasked(err)
 		}
 		return judge(s)
 	}
@@ -273,7 +298,11 @@ func (k *Kafka) offsets(ctx context.Context, topics []topic, partitions map[stri
 			return err
 		}
 		for tp, info := range answer {
-			if info.Error.Code() != kafka.ErrNoError {
+			switch {
+			case info.Error.Code() == kafka.ErrNoError:
+			case spec == kafka.First:
+				return fmt.Errorf("first offset of %s: %w", tp.Topic, info.Error)
+			default:
 				continue // an old broker does not support MaxTimestamp
 			}
 			t := &topics[slices.IndexFunc(topics, func(t topic) bool { return t.name == tp.Topic })]

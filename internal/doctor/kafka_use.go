@@ -25,9 +25,8 @@ func (u KafkaUse) topics() []string {
 	return slices.DeleteFunc(append([]string{u.Reads, u.Writes}, u.Ends...), func(name string) bool { return name == "" })
 }
 
-// TryKafka returns nil if Kafka answers and lets its user do all that, as far as it tells without a
-// change: a topic that is missing may be read and written. It connects anew. If Kafka refuses the
-// user, the error is a [*health.Refusal].
+// TryKafka returns nil if Kafka lets its user do all that, as far as it tells without a change: a missing topic may be
+// read and written. It connects anew. A refusal is a [*health.Refusal].
 func TryKafka(ctx context.Context, brokers string, settings map[string]string, use KafkaUse) error {
 	own := map[string]string{"group.id": use.Group}
 	maps.Copy(own, settings)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -10,11 +11,9 @@ import (
 
 const (
 	checkLedgerTopic = "ledger-topic"
-	// shortLedger is the retention below which a database that is away for a few days
-	// costs records.
+	// shortLedger is the retention below which a database that is away for a few days costs records.
 	shortLedger = 7 * 24 * time.Hour
-	// farBehind is more records than a ledger that runs has not written yet: half a second's
-	// at its highest rate.
+	// farBehind is more records than a ledger that runs has not written yet: half a second's at its highest rate.
 	farBehind = 10_000
 )
 
@@ -43,12 +42,14 @@ func (k *Kafka) ledgerTopic(ctx context.Context) Verdict {
 	}
 	switch {
 	case err != nil:
-		return Verdict{Fail, k.explain(err)}
+		return k.unasked(err)
 	case found.Error.Code() == kafka.ErrUnknownTopicOrPart:
-		return failf("there is no topic %s: writers make it once a class has ledger: true, or with --ledger all", k.names.Ledger)
+		return failf("there is no topic %s: writers make it once a class has ledger: true", k.names.Ledger)
 	}
 	topics := []topic{{name: k.names.Ledger, retention: -1, retentionBytes: -1}}
-	if err := k.settings(ctx, topics); err != nil {
+	if err := k.settings(ctx, topics); err != nil && !kafka.Refused(err) {
+		return k.unasked(err)
+	} else if err != nil {
 		return warnf("the settings of topic %s are unknown: check that its retention.ms is %d or more: %s", k.names.Ledger, shortLedger.Milliseconds(), k.explain(err))
 	}
 	return judgeLedgerTopic(topics[0], len(found.Partitions))
@@ -73,19 +74,19 @@ func judgeLedgerTopic(t topic, partitions int) Verdict {
 func (k *Kafka) ledgerLag(ctx context.Context, placed func(ctx context.Context, topicID string) (map[int32]int64, error)) Verdict {
 	found, err := k.describe(ctx, k.names.Ledger)
 	if err != nil {
-		return Verdict{Fail, k.explain(err)}
+		return k.unasked(err)
 	}
 	first, err := k.client.Offsets(ctx, k.names.Ledger, len(found.Partitions), kafka.First)
 	if err != nil {
-		return Verdict{Fail, k.explain(err)}
+		return k.unasked(err)
 	}
 	next, err := placed(ctx, found.TopicID.String())
 	if err != nil {
-		return warnf("the ledger's offsets in the topic are unknown: %s", explain(err))
+		return Unasked(fmt.Errorf("the ledger's offsets in the topic: %w", err))
 	}
 	ends, err := k.client.Offsets(ctx, k.names.Ledger, len(found.Partitions), kafka.End) // after the places, which are never beyond it
 	if err != nil {
-		return Verdict{Fail, k.explain(err)}
+		return k.unasked(err)
 	}
 	return judgeLag(first, next, ends)
 }

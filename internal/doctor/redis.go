@@ -1,13 +1,16 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -19,6 +22,7 @@ type Redis struct {
 	Lags  func(context.Context) (string, error)
 	Names wire.Names
 	Total string   // value of --total
+	User  string   // as which the client logs in, if Redis does not tell
 	Roles []string // of serve, write and poll
 }
 
@@ -51,18 +55,16 @@ func (r Redis) reachable(ctx context.Context) Verdict {
 	took := time.Since(begin)
 	begin = time.Now()
 	_ = r.Client.Ping(ctx).Err() // the first one included connecting
-	version := r.info(ctx, "server")["redis_version"]
-	if version == "" {
-		version = "(unknown version)"
-	}
+	server, _ := r.info(ctx, "server")
+	version := cmp.Or(server["redis_version"], "(unknown version)")
 	return okf("Redis %s answers in %v, the first time in %v", version, time.Since(begin).Round(10*time.Microsecond), took.Round(10*time.Microsecond))
 }
 
-// info returns a section of INFO, empty if the user has no permission.
-func (r Redis) info(ctx context.Context, section string) map[string]string {
+// info returns a section of INFO, empty if Redis refuses it.
+func (r Redis) info(ctx context.Context, section string) (map[string]string, error) {
 	text, err := r.Client.Info(ctx, section).Result()
-	if err != nil {
-		return nil
+	if away(err) {
+		return nil, err
 	}
 	fields := map[string]string{}
 	for line := range strings.SplitSeq(text, "\r\n") {
@@ -70,12 +72,22 @@ func (r Redis) info(ctx context.Context, section string) map[string]string {
 			fields[name] = value
 		}
 	}
-	return fields
+	return fields, nil
+}
+
+// away reports whether an error is not Redis's refusal of a command: it did not answer, or not now.
+func away(err error) bool {
+	told := judgeReply(err)
+	return told != nil && told != errRefused && told != errLacking
 }
 
 func (r Redis) mode(ctx context.Context) Verdict {
-	server, cluster := r.info(ctx, "server")["redis_mode"], r.info(ctx, "cluster")["cluster_enabled"]
-	return judgeMode(r.Mode, server, cluster)
+	server, err := r.info(ctx, "server")
+	cluster, err2 := r.info(ctx, "cluster")
+	if err = cmp.Or(err, err2); err != nil {
+		return Unasked(err)
+	}
+	return judgeMode(r.Mode, server["redis_mode"], cluster["cluster_enabled"])
 }
 
 func (r Redis) role(ctx context.Context) Verdict {
@@ -85,15 +97,22 @@ func (r Redis) role(ctx context.Context) Verdict {
 	if r.Lags != nil {
 		is, err := r.Lags(ctx)
 		if err != nil {
-			return Verdict{Fail, explain(err)}
+			return Unasked(err)
 		}
 		return okf("Redis is %s", is)
 	}
-	return judgeRole(r.Client.Do(ctx, "ROLE").Slice())
+	values, err := r.Client.Do(ctx, "ROLE").Slice()
+	if away(err) {
+		return Unasked(err)
+	}
+	return judgeRole(values, err)
 }
 
 func (r Redis) eviction(ctx context.Context) Verdict {
-	memory := r.info(ctx, "memory")
+	memory, err := r.info(ctx, "memory")
+	if err != nil {
+		return Unasked(err)
+	}
 	return judgeEviction(memory["maxmemory_policy"], memory["maxmemory"], memory["maxmemory_human"])
 }
 
@@ -101,7 +120,10 @@ func (r Redis) eviction(ctx context.Context) Verdict {
 func (r Redis) clock(ctx context.Context) Verdict {
 	begin := time.Now()
 	theirs, err := r.Client.Time(ctx).Result()
-	if err != nil {
+	switch {
+	case away(err):
+		return Unasked(err)
+	case err != nil:
 		return warnf("Redis refuses TIME: %s", explain(err))
 	}
 	trip := time.Since(begin)
@@ -112,13 +134,78 @@ func (r Redis) clock(ctx context.Context) Verdict {
 func (r Redis) HotKeys() Check {
 	return Check{"hot-source", []string{CheckRedis}, func(ctx context.Context) Verdict {
 		err := r.Client.Do(ctx, "HOTKEYS", "GET").Err()
-		text := strings.ToLower(fmt.Sprint(err))
 		switch {
 		case err == nil || err == redis.Nil:
 			return okf("Redis has HOTKEYS")
-		case strings.Contains(text, "unknown"):
+		case away(err):
+			return Unasked(err)
+		case errors.Is(judgeReply(err), errLacking):
 			return warnf("this Redis has no HOTKEYS (new in 8.6): boards get hot by each sidecar's own counters only, and what many pods read rarely is not noticed; run rankcache keep, or set --hot-source none")
 		}
 		return warnf("HOTKEYS fails, so boards get hot by each sidecar's own counters only: %s", explain(err))
 	}}
+}
+
+// Endless is a board without a period.
+type Endless struct {
+	Board rankcache.BoardID
+	Keep  time.Duration // that its class sets; 0: none does
+}
+
+// Expiry returns the check of when boards without a period expire, as Redis has it.
+func (r Redis) Expiry(boards func() []Endless) Check {
+	return Check{"expiry", []string{CheckBoards}, func(ctx context.Context) Verdict {
+		all := boards()
+		expires, err := r.expiries(ctx, all)
+		if err != nil {
+			return Unasked(fmt.Errorf("when boards expire: %w", err))
+		}
+		return judgeExpiry(all, expires)
+	}}
+}
+
+// expiries returns when the boards expire, by their metas; zero: never.
+func (r Redis) expiries(ctx context.Context, boards []Endless) ([]time.Time, error) {
+	expires, replies := make([]time.Time, len(boards)), make([]*redis.StringCmd, len(boards))
+	_, err := r.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, b := range boards {
+			replies[i] = p.Get(ctx, r.Names.MetaKey(b.Board))
+		}
+		return nil
+	})
+	if err != nil && err != redis.Nil {
+		return nil, err
+	}
+	for i, reply := range replies { // one that can't be read is another check's
+		if m, err := wire.ParseMeta(reply.Val()); err == nil && m.Expires > 0 {
+			expires[i] = time.UnixMilli(int64(m.Expires)).UTC() // #nosec G115 -- milliseconds
+		}
+	}
+	return expires, nil
+}
+
+// judgeExpiry judges boards that expire: of those for which the rooms file sets nothing, somebody may not know.
+func judgeExpiry(boards []Endless, expires []time.Time) Verdict {
+	first, unset, some := -1, 0, 0
+	for i, at := range expires {
+		if at.IsZero() {
+			continue
+		}
+		if some++; boards[i].Keep == 0 {
+			unset++
+		}
+		if first < 0 || at.Before(expires[first]) {
+			first = i
+		}
+	}
+	if some == 0 {
+		return okf("%d super-hot boards without a period, none expires; rankcache big shows all boards", len(boards))
+	}
+	text := fmt.Sprintf("%d of %d super-hot boards without a period expire, the first %s at %s, unless they are changed", some, len(boards),
+		boards[first].Board, expires[first].Format(time.RFC3339))
+	if unset == 0 {
+		return okf("%s: their classes have a keep", text)
+	}
+	return warnf("%s: for %d no class sets a keep: writers have --board-life, an earlier version gave them 72h, or the sorted set had an expiry of its own; PERSIST of the board and of its {…} keys keeps one",
+		text, unset)
 }

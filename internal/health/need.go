@@ -25,24 +25,18 @@ const (
 )
 
 const (
-	// failingAfter is how long calls must have failed, without one that was answered:
-	// one late answer is no outage. It is more than the second between two calls.
-	failingAfter = 2 * time.Second
-	// failureLasts is how many times as long a failure counts as an answer does: a
-	// service that fails is called less often.
-	failureLasts = 12
-	// latencyWeight is the weight of one call in the moving average.
-	latencyWeight = 1.0 / 8
+	// failingAfter is how long calls must have failed, without one answered: one late answer is no outage.
+	failingAfter  = 2 * time.Second
+	failureLasts  = 12      // how many times as long a failure counts as an answer: such a service is called less often
+	latencyWeight = 1.0 / 8 // the weight of one call in the moving average
 	maxErrorBytes = 300
 
-	// AskEvery is how often a service is called at least.
-	AskEvery   = time.Second
+	AskEvery   = time.Second     // how often a service is called at least
 	probeTime  = 3 * time.Second // bounds one probe; a ping has AskEvery
 	firstPause = 50 * time.Millisecond
 )
 
-// Need is another service, by how it answers the calls of this process. All methods but
-// Require may be called concurrently.
+// Need is another service, by how it answers this process. All methods but Require may be called concurrently.
 type Need struct {
 	expires     time.Duration               // how long the latest answer counts
 	probe, ping func(context.Context) error // nil: none
@@ -59,16 +53,12 @@ type Need struct {
 	lastError   string
 }
 
-// NewNeed returns a service of which nothing is known. It is unknown again when
-// it was not called for as long as expires, or twelve times that after a failure.
-func NewNeed(expires time.Duration) *Need {
-	return &Need{expires: expires, since: time.Now()}
-}
+// NewNeed returns a service of which nothing is known, as again expires after its last call, failures 12 times that.
+func NewNeed(expires time.Duration) *Need { return &Need{expires: expires, since: time.Now()} }
 
-// Require has the process wait for the service: it is not ready before probe, which does harmlessly
-// what the process does there, has returned nil once. From then on ping is called every second in which nothing else was answered.
-// Without a probe the process does not wait; without a ping only Observe tells how the service is.
-// It returns n, and is called before [Needs.Run].
+// Require has the process wait for the service until probe, which does harmlessly what the process does there, has
+// returned nil once. Then ping is called every second in which nothing else was answered. Without a probe it does not
+// wait, without a ping Observe alone tells. It returns n, and is called before [Needs.Run].
 func (n *Need) Require(probe, ping func(context.Context) error) *Need {
 	n.probe, n.ping = probe, ping
 	return n
@@ -91,8 +81,7 @@ func (n *Need) Refused() bool {
 	return n.refused
 }
 
-// Refusal is the error of a service that is there and does not let this process in, or do what it
-// needs to do.
+// Refusal is the error of a service that is there and does not let this process in, or do what it needs to do.
 type Refusal struct{ Err error }
 
 func (r *Refusal) Error() string { return r.Err.Error() }
@@ -136,7 +125,6 @@ func (n *Need) meet() {
 	n.met = true
 }
 
-// ask reports whether the call was answered.
 func (n *Need) ask(ctx context.Context, call func(context.Context) error, limit time.Duration) bool {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -149,8 +137,7 @@ func (n *Need) ask(ctx context.Context, call func(context.Context) error, limit 
 	return err == nil
 }
 
-// Observe records the end of a call: how long it took, 0 if that is not known, and nil or why
-// it was not answered. Credentials in addresses are removed from the error's text.
+// Observe records a call: its time, 0: unknown, and why it failed or nil. Credentials in addresses are removed.
 func (n *Need) Observe(took time.Duration, err error) {
 	now := time.Now()
 	n.mu.Lock()
@@ -214,7 +201,6 @@ type Status struct {
 	ErrorAt   *time.Time `json:"last_error_at,omitempty"`
 }
 
-// Status returns the state now.
 func (n *Need) Status() Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -24,8 +24,7 @@ func (all Needs) Run(ctx context.Context) error {
 	return nil
 }
 
-// Met reports whether each that the process waits for has answered once, and which have not and
-// why, in their own words.
+// Met reports whether each that the process waits for has answered once, and which have not and why.
 func (all Needs) Met() (bool, string) {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -77,7 +76,6 @@ func (all Needs) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Statuses returns the state of each.
 func (all Needs) Statuses() map[string]Status {
 	now := make(map[string]Status, len(all))
 	for name, n := range all {

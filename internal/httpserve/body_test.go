@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -24,7 +25,7 @@ func readAll(w http.ResponseWriter, r *http.Request) {
 // serving returns the address of readAll.
 func serving(t *testing.T, cfg Config) string {
 	t.Helper()
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,15 @@ package httpserve
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 )
 
-// cappedListener accepts connections that [Conns] counts.
 type cappedListener struct {
 	net.Listener
 	conns *Conns[*conn]
@@ -31,8 +32,7 @@ func (l *cappedListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// conn knows how far it is with a request. net/http tells less: a connection on which
-// half a head has come is in the same state as one that is silent.
+// conn knows how far it is with a request; to net/http half a head is as good as silence.
 type conn struct {
 	net.Conn
 	listener *cappedListener
@@ -42,9 +42,7 @@ type conn struct {
 // Place tells where c is in the order of giving way.
 func (c *conn) Place() Place { return Place(c.place.Load()) }
 
-func (c *conn) enter(s Stage) {
-	c.place.Store(int64(PlaceOf(s, int64(time.Since(c.listener.began)))))
-}
+func (c *conn) enter(s Stage) { c.place.Store(int64(PlaceOf(s, int64(time.Since(c.listener.began))))) }
 
 // Read sees when the next request begins.
 func (c *conn) Read(p []byte) (int, error) {
@@ -66,9 +64,8 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// followed tells the connection of a request that its head is complete, which is when
-// net/http calls a handler, and when its body is. net/http drops a Content-Length beside
-// chunks, so each chunked request ends its connection.
+// followed tells the connection of a request that its head is complete, which is when net/http calls a handler, and
+// when its body is. net/http drops a Content-Length beside chunks, so each chunked request ends its connection.
 //
 // next gets a copy of the request. In the request itself net/http must find the body that
 // it put there: only of that one it knows whether it was read to its end, and closes the
@@ -119,15 +116,38 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A client that was refused may send so much and for so long before the connection is
-// closed.
+// ErrSlow tells a caller that the body of his request did not come within the listener's ReadTimeout.
+var ErrSlow = errors.New("the request came in too slowly")
+
+// SlowBodies has next read err of a body that does not come in time, in place of a time-out of the socket.
+func SlowBodies(err error, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := *r
+		seen.Body = slowBody{r.Body, err}
+		next.ServeHTTP(w, &seen)
+	})
+}
+
+type slowBody struct {
+	io.ReadCloser
+	slow error
+}
+
+func (b slowBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = b.slow
+	}
+	return n, err
+}
+
+// A client that was refused may send so much and for so long before the connection is closed.
 const (
 	maxUnread  = 8 << 20         // bytes
 	lingerTime = 2 * time.Second // at most as long as a request
 )
 
-// linger sends the answer and reads the rest that the client sends: if the connection were
-// closed with bytes unread, he might lose the answer.
+// linger sends the answer and reads what the client still sends: with bytes unread he might lose the answer.
 func (b *body) linger(w http.ResponseWriter, limit time.Duration) {
 	control := http.NewResponseController(w)
 	if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(limit)) == nil {

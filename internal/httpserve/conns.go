@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Stage is how far a connection is with a request. When there are too many, the one
-// that has been in the earliest stage for longest gives way.
+// Stage is how far a connection is with a request. The one that is in the earliest for longest gives way.
 type Stage int64
 
 // The stages, in the order in which they give way.
@@ -18,17 +17,14 @@ const (
 	Answering
 )
 
-// Place is a [Stage] and since when the connection is in it, in one number. The
-// lowest gives way first.
+// Place is a [Stage] and since when the connection is in it, in one number. The lowest gives way first.
 type Place int64
 
 const stageShift = 60 // of nanoseconds there are 36 years below
 
-// PlaceOf returns the place of a connection that came into s at a time, in
-// nanoseconds since some beginning.
+// PlaceOf returns the place of a connection that came into s at a time, in nanoseconds since some beginning.
 func PlaceOf(s Stage, since int64) Place { return Place(int64(s)<<stageShift | since) }
 
-// Stage returns the stage of p.
 func (p Place) Stage() Stage { return Stage(p >> stageShift) }
 
 // Conn is a connection that may have to give way.
@@ -38,8 +34,7 @@ type Conn interface {
 	Close() error
 }
 
-// Conns are the connections that are open, no more than a number of them. All
-// methods may be called concurrently.
+// Conns are the connections that are open, no more than a number of them. All methods may be called concurrently.
 type Conns[C Conn] struct {
 	most  int
 	mu    sync.Mutex
@@ -48,9 +43,7 @@ type Conns[C Conn] struct {
 }
 
 // NewConns returns a set for at most so many connections.
-func NewConns[C Conn](most int) *Conns[C] {
-	return &Conns[C]{most: most, open: make(map[C]uint64)}
-}
+func NewConns[C Conn](most int) *Conns[C] { return &Conns[C]{most: most, open: make(map[C]uint64)} }
 
 // All returns those that are open, in no order.
 func (s *Conns[C]) All() []C {
@@ -59,7 +52,6 @@ func (s *Conns[C]) All() []C {
 	return slices.Collect(maps.Keys(s.open))
 }
 
-// Len returns how many are open.
 func (s *Conns[C]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +84,7 @@ func (s *Conns[C]) add(c C) (out C, full bool) {
 	return out, full
 }
 
-// first returns the connection that gives way: of two in one place that which came
-// first.
+// first returns the connection that gives way: of two in one place that which came first.
 func (s *Conns[C]) first() (out C) {
 	lowest, came := Place(-1), uint64(0)
 	for c, n := range s.open {

@@ -28,7 +28,7 @@ func serve(t *testing.T, cfg Config) *served {
 
 func serveWith(t *testing.T, cfg Config, next http.Handler) *served {
 	t.Helper()
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

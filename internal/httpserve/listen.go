@@ -4,18 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Listen opens a listener for "host:port" or "unix:/path". A socket that no process
-// listens on any more is removed first; the new one is open to its owner and
-// group only.
-func Listen(addr string) (net.Listener, error) {
+// Listen opens "host:port" or "unix:/path". A socket without a listener is removed first; the new one is its owner's
+// and group's. Accept fails only once it is closed: a shortage of open files or memory passes.
+func Listen(addr string, log *slog.Logger) (net.Listener, error) {
 	path, unix := strings.CutPrefix(addr, "unix:")
 	if !unix {
-		return net.Listen("tcp", addr)
+		ln, err := net.Listen("tcp", addr)
+		return lasting(ln, err, log)
 	}
 	if err := removeDead(path); err != nil {
 		return nil, err
@@ -28,11 +33,10 @@ func Listen(addr string) (net.Listener, error) {
 		_ = ln.Close()
 		return nil, err
 	}
-	return ln, nil
+	return lasting(ln, nil, log)
 }
 
-// removeDead removes a socket that refuses connections. Anything else is left,
-// and then listening fails.
+// removeDead removes a socket that refuses connections. Anything else is left, and then listening fails.
 func removeDead(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != fs.ModeSocket {
@@ -47,4 +51,47 @@ func removeDead(path string) error {
 		return fmt.Errorf("socket %s: %w", path, err)
 	}
 	return nil
+}
+
+// The pauses after an Accept that failed: each is twice the one before.
+const (
+	firstPause = 5 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// lastingListener accepts again after every error but its own end.
+type lastingListener struct {
+	net.Listener
+	log    *slog.Logger
+	warned rate.Sometimes
+	once   sync.Once
+	closed chan struct{}
+}
+
+func lasting(ln net.Listener, err error, log *slog.Logger) (net.Listener, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &lastingListener{Listener: ln, log: log, warned: rate.Sometimes{Interval: time.Second}, closed: make(chan struct{})}, nil
+}
+
+// Accept returns an error only if l is closed.
+func (l *lastingListener) Accept() (net.Conn, error) {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		accepted, err := l.Listener.Accept()
+		if err == nil || errors.Is(err, net.ErrClosed) {
+			return accepted, err
+		}
+		l.warned.Do(func() { l.log.Warn("a listener can't accept, and tries again", "addr", l.Addr().String(), "err", err) })
+		select {
+		case <-l.closed:
+			return nil, net.ErrClosed
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (l *lastingListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }

@@ -2,6 +2,7 @@ package httpserve
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"testing"
@@ -17,16 +18,16 @@ func TestListenSocket(t *testing.T) {
 	}
 	dead.SetUnlinkOnClose(false) // as after SIGKILL
 	dead.Close()
-	live, err := Listen("unix:" + path)
+	live, err := Listen("unix:"+path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("dead socket: %v", err)
 	}
 	defer live.Close()
-	if ln, err := Listen("unix:" + path); err == nil {
+	if ln, err := Listen("unix:"+path, slog.New(slog.DiscardHandler)); err == nil {
 		ln.Close()
 		t.Error("a socket in use was taken over")
 	}
-	if _, err := Listen("127.0.0.1:99999"); err == nil || errors.Is(err, net.ErrClosed) {
+	if _, err := Listen("127.0.0.1:99999", slog.New(slog.DiscardHandler)); err == nil || errors.Is(err, net.ErrClosed) {
 		t.Errorf("bad port: %v", err)
 	}
 }

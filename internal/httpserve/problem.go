@@ -12,18 +12,19 @@ import (
 
 // Problem is an error as application/problem+json.
 type Problem struct {
-	Title    string `json:"title"`
-	Status   int    `json:"status"`
-	Code     string `json:"code"`               // stable: callers may decide by it
-	Argument string `json:"argument,omitempty"` // that is wrong
-	Detail   string `json:"detail,omitempty"`
-	Allow    string `json:"-"` // of a 405: the methods that are allowed
+	Title      string `json:"title"`
+	Status     int    `json:"status"`
+	Code       string `json:"code"`               // stable: callers may decide by it
+	Argument   string `json:"argument,omitempty"` // that is wrong
+	Detail     string `json:"detail,omitempty"`
+	Allow      string `json:"-"` // of a 405: the methods that are allowed
+	RetryAfter int    `json:"-"` // when the caller is to try again, in seconds; 0: in a second after a 503
 }
 
-// Write answers p; after a 503 the caller is to try again in a second.
+// Write answers p.
 func (p Problem) Write(w http.ResponseWriter) {
-	if p.Status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
+	if p.Status == http.StatusServiceUnavailable || p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(max(p.RetryAfter, 1)))
 	}
 	if p.Allow != "" {
 		w.Header().Set("Allow", p.Allow)
@@ -35,8 +36,7 @@ func (p Problem) Write(w http.ResponseWriter) {
 	write(w, p.Status, "application/problem+json", body)
 }
 
-// BodyProblem returns the problem that answers an error of reading a body, from a
-// [http.MaxBytesReader] if it has a limit.
+// BodyProblem returns the problem for an error of reading a body, from a [http.MaxBytesReader] if it has a limit.
 func BodyProblem(err error) Problem {
 	var timeout net.Error
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {

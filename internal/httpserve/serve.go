@@ -1,10 +1,9 @@
 // Package httpserve serves net/http on a capped listener, and has the helpers that its handlers
 // share: Host and Origin checks, tokens, errors as application/problem+json.
 //
-// The path of a request: Accept adds the connection to the capped set, which closes
-// another one if it is full (conn.go, conns.go); Host, Origin and token are checked
-// (host.go, guard.go); the handler answers, errors by [Problem] (problem.go). The data
-// port uses the same set of connections. Entry: [Serve].
+// The path of a request: Accept adds the connection to the capped set, which closes another one if it is full (conn.go,
+// conns.go); Host, Origin and token are checked (host.go, guard.go); the handler answers, errors by [Problem]
+// (problem.go). The data port uses the same set of connections. Entry: [Serve].
 //
 // Words: a stage is how far a connection is with a request; its place is the stage and
 // since when, and orders the set: the lowest place is closed first.
@@ -17,30 +16,28 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
+	"strings"
 	"time"
 )
 
-// MaxHeader is how long request line and header may be, in bytes.
-const MaxHeader = 8 << 10
+const MaxHeader = 8 << 10 // how long request line and header may be, in bytes
 
 // Defaults of [Serve].
 const (
 	DefaultMaxConns     = 64
 	DefaultReadTimeout  = 5 * time.Second  // of heads, too
 	DefaultWriteTimeout = 90 * time.Second // a CPU profile takes 30 s by default
-	DefaultIdleTimeout  = 30 * time.Second
-	// DefaultDrainTimeout is longer than the five seconds for which net/http lets
-	// connections live that have sent nothing yet, such as a browser's spare ones.
+	DefaultIdleTimeout  = 90 * time.Second // longer than proxies keep connections, so that they are who closes: nginx and ALB 60 s
+	// DefaultDrainTimeout is longer than the 5 s that net/http gives connections that have sent nothing yet.
 	DefaultDrainTimeout = 7 * time.Second
 )
 
-// probeHeadTimeout is how long the head of a probe may take.
-const probeHeadTimeout = time.Second
+const probeHeadTimeout = time.Second // how long the head of a probe may take
 
 // Config is how [Serve] behaves; zeros take the defaults.
 type Config struct {
-	// Hosts are names, without port, that callers may use for a listener on
-	// loopback, beside localhost and the loopback addresses.
+	// Hosts are names that callers may use for a listener on loopback, beside localhost and loopback addresses.
 	Hosts        []string
 	MaxConns     int           // at so many, one gives way to each new one, in the order of [Stage]
 	HeadTimeout  time.Duration // of a request
@@ -53,16 +50,13 @@ type Config struct {
 	HTTP2Streams int  // most requests at once on one connection of HTTP/2; 0: net/http's, 250
 }
 
-// ForProbes returns the Config of a health port: it can be reached from the network,
-// and no client has a reason to stay.
+// ForProbes returns the Config of a health port, which the network reaches and no client has a reason to keep.
 func ForProbes(hosts []string) Config {
 	return Config{Hosts: hosts, HeadTimeout: probeHeadTimeout, NoKeepAlive: true}
 }
 
-// Serve answers requests on ln with h until ctx is done, then closes ln, finishes
-// the requests in hand and returns. On loopback it answers only to loopback names and
-// cfg.Hosts. It is for listeners with few requests; the data port has a server of
-// its own.
+// Serve answers requests on ln with h until ctx is done, closes ln, finishes the requests in hand and returns. On
+// loopback it answers only to loopback names and cfg.Hosts. The data port has a server of its own.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, cfg Config, log *slog.Logger) error {
 	if OnLoopback(ln.Addr()) {
 		h = CheckHost(cfg.Hosts, h)
@@ -86,10 +80,22 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, cfg Config, log
 	return nil
 }
 
+// asWritten answers 404 where net/http would lead on to a tidier path, by HTML: ids and paths are taken as they are.
+func asWritten(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := r.URL.EscapedPath()
+		if tidy := path.Clean(asked); asked != tidy && asked != strings.TrimSuffix(tidy, "/")+"/" && asked != "" {
+			Problem{Status: http.StatusNotFound, Code: "unknown_path", Title: "No such resource", Detail: "a path has no empty part, no . and no .. in it: percent-encode what is an id"}.Write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 func newServer(h http.Handler, cfg Config, log *slog.Logger) *http.Server {
 	read := cmp.Or(cfg.ReadTimeout, DefaultReadTimeout)
 	srv := &http.Server{
-		Handler: followed(h, min(lingerTime, read)), ConnContext: withConn, ConnState: answered,
+		Handler: followed(asWritten(h), min(lingerTime, read)), ConnContext: withConn, ConnState: answered,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		MaxHeaderBytes:    MaxHeader - 4096, // net/http adds 4096 of its own
 		ReadTimeout:       read,

@@ -1,7 +1,11 @@
 package httpserve
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -10,7 +14,7 @@ import (
 
 // TestServe: the Host check on loopback, big headers, and an end in peace.
 func TestServe(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +51,7 @@ func TestServe(t *testing.T) {
 // which nothing may ever come.
 func TestServeEndsBesideSilentConnections(t *testing.T) {
 	t.Parallel() // net/http waits for five seconds
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,4 +85,31 @@ func (l telling) Accept() (net.Conn, error) {
 		l.accepted <- struct{}{}
 	}
 	return conn, err
+}
+
+// TestPathsAreTakenAsWritten: net/http would lead on to a tidier path, which is another id, by HTML.
+func TestPathsAreTakenAsWritten(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) {})
+	s := serveWith(t, Config{}, mux)
+	for path, want := range map[string]string{
+		"/a//b": "404 application/problem+json", "/a/../b": "404 application/problem+json", "/./a": "404 application/problem+json", "//": "404 application/problem+json",
+		"/a%2F%2Fb/c": "200 ", "/a%2F..%2Fb": "200 ", "/a/": "200 ", "/": "200 ", "/...": "200 ",
+	} {
+		c, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(res.StatusCode, " ", res.Header.Get("Content-Type")); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
 }

@@ -3,21 +3,19 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
-// Admin asks about topics and makes them, over the connections of its producer or consumer. It is
-// safe for concurrent use.
+// Admin asks about topics and makes them, over its producer's or consumer's connections. Safe for concurrent use.
 type Admin struct{ client *ck.AdminClient }
 
 var (
-	// ReadCommitted has offsets listed as one sees them that reads committed records: the end is
-	// before the first open transaction.
+	// ReadCommitted lists offsets as such a reader sees them: the end is before the first open transaction.
 	ReadCommitted = ck.SetAdminIsolationLevel(ck.IsolationLevelReadCommitted)
-	// ValidateOnly has topics not made, but only the right to do so checked.
-	ValidateOnly = ck.SetAdminValidateOnly(true)
+	ValidateOnly  = ck.SetAdminValidateOnly(true) // has topics not made, but only the right to do so checked
 )
 
 // Topics returns the names of all topics, and the number of brokers.
@@ -32,7 +30,6 @@ func (a Admin) Topics(ctx context.Context) (names []string, brokers int, err err
 	return names, len(md.Brokers), nil
 }
 
-// Brokers returns the number of brokers.
 func (a Admin) Brokers(ctx context.Context) (int, error) {
 	none := "" // no topic can have this name
 	md, err := a.client.GetMetadata(&none, false, remaining(ctx))
@@ -72,11 +69,9 @@ func (a Admin) describe(ctx context.Context, names []string, rights bool) ([]Top
 	return answer.TopicDescriptions, err
 }
 
-// NoTopicID is the id of all topics of a broker that gives them none.
-const NoTopicID = "AAAAAAAAAAAAAAAAAAAAAA"
+const NoTopicID = "AAAAAAAAAAAAAAAAAAAAAA" // the id of all topics of a broker that gives them none
 
-// TopicID returns the id of a topic: another one if it was deleted and made again. Brokers before 2.8
-// have none, and give every topic the same.
+// TopicID returns the id of a topic, another one once it was made again. Brokers before 2.8 give all the same.
 func (a Admin) TopicID(ctx context.Context, topic string) (string, error) {
 	found, err := a.Describe(ctx, topic)
 	if err == nil && len(found) == 1 && found[0].Error.Code() != ErrNoError {
@@ -95,6 +90,26 @@ func (a Admin) Settings(ctx context.Context, names ...string) ([]TopicSettings, 
 		ask[i] = ck.ConfigResource{Type: ck.ResourceTopic, Name: name}
 	}
 	return a.client.DescribeConfigs(ctx, ask)
+}
+
+// BrokerSettings returns the settings of all brokers.
+func (a Admin) BrokerSettings(ctx context.Context) (all []TopicSettings, err error) {
+	none := "" // no topic can have this name
+	md, err := a.client.GetMetadata(&none, false, remaining(ctx))
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range md.Brokers { // each tells its own alone
+		answer, err := a.client.DescribeConfigs(ctx, []ck.ConfigResource{{Type: ck.ResourceBroker, Name: strconv.Itoa(int(b.ID))}})
+		if err == nil && answer[0].Error.Code() != ErrNoError {
+			err = answer[0].Error
+		}
+		if err != nil {
+			return nil, fmt.Errorf("settings of broker %d: %w", b.ID, err)
+		}
+		all = append(all, answer...)
+	}
+	return all, nil
 }
 
 // Partition names a partition. It may be a map's key, other than a [TopicPartition], which has a pointer.
@@ -170,7 +185,6 @@ func (a Admin) Delete(ctx context.Context, names []string) ([]TopicResult, error
 	return a.client.DeleteTopics(ctx, names, ck.SetAdminOperationTimeout(time.Duration(remaining(ctx))*time.Millisecond))
 }
 
-// partitionsOf returns the first n partitions of a topic.
 func partitionsOf(topic string, n int) []TopicPartition {
 	all := make([]TopicPartition, n)
 	for i := range all {
@@ -188,5 +202,4 @@ func remaining(ctx context.Context) int {
 	return max(int(time.Until(deadline).Milliseconds()), 1)
 }
 
-// requestTimeout bounds a request whose caller has set no limit.
-const requestTimeout = 30 * time.Second
+const requestTimeout = 30 * time.Second // bounds a request whose caller has set no limit

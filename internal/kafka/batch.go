@@ -8,5 +8,4 @@ type Record struct {
 	Value     []byte
 }
 
-// maxBatchBytes bounds the values that one call of [Consumer.Records] returns, the last one aside.
-const maxBatchBytes = 1 << 20
+const maxBatchBytes = 1 << 20 // bounds the values that one call of [Consumer.Records] returns, the last one aside

@@ -8,8 +8,7 @@ type queue struct{}
 
 func newQueue(*ck.Consumer) *queue { return nil }
 
-// Records is that of batch_queue.go, by the wrapper's public interface alone and a call of C for each
-// record: to compare with, and for a version of the wrapper that has its queue elsewhere.
+// Records is that of batch_queue.go by the wrapper's public interface alone: to compare with, and for later wrappers.
 func (c *Consumer) Records(into []Record) (n int, other Event) {
 	for bytes := 0; n < len(into) && bytes < maxBatchBytes; n++ {
 		switch ev := c.Poll(0).(type) {

@@ -95,8 +95,7 @@ type queue struct {
 	batch C.batch_t
 }
 
-// newQueue returns the queue of a client, which lives as long. The wrapper keeps it to itself: a
-// panic, at any test with a consumer, shows that another version of it has it elsewhere.
+// newQueue returns a client's queue, which the wrapper keeps to itself: a panic shows that a later one has moved it.
 func newQueue(c *ck.Consumer) *queue {
 	return &queue{c: reflect.ValueOf(c).Elem().FieldByName("handle").FieldByName("rkq").UnsafePointer()}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/time/rate"
 )
 
 // Consumer reads topics, as a member of a group or by itself. Poll belongs to one goroutine.
@@ -36,8 +38,7 @@ func NewConsumer(log Log, layers ...Settings) (*Consumer, error) {
 	return c, nil
 }
 
-// NewGroup returns a consumer that joins nothing, for [Consumer.GroupOffsets]. Asked by another
-// client for those, librdkafka crashes when the broker does not coordinate the group any more.
+// NewGroup returns a consumer that joins nothing, for [Consumer.GroupOffsets], which crash other clients of librdkafka.
 func NewGroup(log Log, group string, layers ...Settings) (*Consumer, error) {
 	return NewConsumer(log, append(layers, Settings{"group.id": group, "enable.auto.commit": "false"})...)
 }
@@ -49,8 +50,7 @@ func (c *Consumer) Close() error {
 	return err
 }
 
-// Subscribe joins the group for a topic. rebalance, which may be nil, takes and gives up partitions; it
-// runs in a poll.
+// Subscribe joins the group for a topic. rebalance, which may be nil, takes and gives up partitions; it runs in a poll.
 func (c *Consumer) Subscribe(topic string, rebalance func(Event) error) error {
 	if rebalance == nil {
 		return c.Consumer.Subscribe(topic, nil)
@@ -58,8 +58,8 @@ func (c *Consumer) Subscribe(topic string, rebalance func(Event) error) error {
 	return c.Consumer.Subscribe(topic, func(_ *ck.Consumer, ev Event) error { return rebalance(ev) })
 }
 
-// Record polls for a time and returns a record, nil if there is none, or an error. The error of a
-// partition comes with a message that has it; with enable.partition.eof so does [ErrPartitionEOF], with the next offset.
+// Record polls for a time and returns a record, nil if there is none, or an error. The error of a partition comes with
+// a message that has it; with enable.partition.eof so does [ErrPartitionEOF], with the next offset.
 func (c *Consumer) Record(wait time.Duration) (*Message, error) {
 	switch ev := c.Poll(int(wait.Milliseconds())).(type) {
 	case *Message:
@@ -74,8 +74,8 @@ func (c *Consumer) Record(wait time.Duration) (*Message, error) {
 	return nil, nil
 }
 
-// GroupOffsets returns the offsets that the consumer's group has committed of a topic's first n
-// partitions, by partition; a negative one is none. One that is noted to be of an earlier topic of that name is none, too.
+// GroupOffsets returns the offsets that the consumer's group has committed of a topic's first n partitions, by
+// partition; a negative one is none. One that is noted to be of an earlier topic of that name is none, too.
 func (c *Consumer) GroupOffsets(ctx context.Context, group, topic string, n int) (map[int32]int64, error) {
 	next := make(map[int32]int64, n)
 	if n == 0 {
@@ -128,8 +128,7 @@ func NewProducer(log Log, layers ...Settings) (*Producer, error) {
 	return p, nil
 }
 
-// Send writes messages and returns Kafka's reports, which have their offsets, once all are
-// acknowledged. It gives up at the first failure, and when ctx ends.
+// Send writes messages and returns Kafka's reports once all are acknowledged. The first failure ends it, as ctx does.
 func (p *Producer) Send(ctx context.Context, messages ...*Message) (acked []*Message, err error) {
 	reports := make(chan Event, len(messages)) // has room for all, so that librdkafka never waits
 	for _, m := range messages {
@@ -162,4 +161,38 @@ func (p *Producer) Drop() { _ = p.Purge(ck.PurgeQueue | ck.PurgeInFlight) }
 func (p *Producer) Close() {
 	p.Producer.Close()
 	p.drains.Wait()
+}
+
+// Log takes the lines of a client's log, from one goroutine or two. Without one, nil, there is no log.
+type Log func(level slog.Level, line string, args ...any)
+
+// LogTo returns a Log that writes to another.
+func LogTo(log *slog.Logger) Log {
+	return func(level slog.Level, line string, args ...any) { log.Log(context.Background(), level, line, args...) }
+}
+
+// Debug returns a Log that writes all to another's debug level: the client's user logs its failures.
+func Debug(log *slog.Logger) Log {
+	return func(_ slog.Level, line string, args ...any) { log.Debug(line, args...) }
+}
+
+// drainLines logs librdkafka's lines until their client is closed.
+func (l Log) drainLines(lines <-chan ck.LogEvent) {
+	for line := range lines {
+		level := slog.LevelDebug
+		if line.Level <= 4 { // syslog's warning, error and worse
+			level = slog.LevelWarn
+		}
+		l(level, line.Message, "client", line.Name, "fac", line.Tag)
+	}
+}
+
+// drainEvents logs the errors of a producer that concern no message, until it is closed.
+func (l Log) drainEvents(events <-chan Event) {
+	limit := rate.Sometimes{Interval: time.Second}
+	for ev := range events {
+		if err, ok := ev.(Error); ok && l != nil && !Follows(err) {
+			limit.Do(func() { l(slog.LevelWarn, "kafka producer", "err", err) })
+		}
+	}
 }

@@ -19,23 +19,20 @@ const (
 	byTime      = "delete"
 )
 
-// usualRetention is what Kafka itself keeps.
-const usualRetention = 7 * 24 * time.Hour
+const usualRetention = 7 * 24 * time.Hour // what Kafka itself keeps
 
 // CommandLog is how a topic of commands keeps its records.
 type CommandLog struct {
-	Topic   string
-	Missing bool // there is no such topic
-	// RetentionBytes limits each partition; negative: nothing does.
-	RetentionBytes int64
+	Topic          string
+	Missing        bool  // there is no such topic
+	RetentionBytes int64 // limits each partition; negative: nothing does
 	MinISR         int
 
 	times, policy string
 	retention     int64 // ms; negative: for ever
 }
 
-// CommandLog returns how a topic keeps its records. The error is [Refused] if the user may not
-// read settings, which is the right DescribeConfigs on the topic.
+// CommandLog returns how a topic keeps its records. The error is [Refused] without the right DescribeConfigs.
 func (a Admin) CommandLog(ctx context.Context, topic string) (CommandLog, error) {
 	answer, err := a.Settings(ctx, topic)
 	if err == nil && answer[0].Error.Code() != ErrNoError {
@@ -86,8 +83,7 @@ func (l *CommandLog) Fit(orders time.Duration) error {
 	return fmt.Errorf("set on topic %s: %s", l.Topic, strings.Join(wrong, ", "))
 }
 
-// CommandLogSettings returns the settings of a new topic that is fit for durable classes of that
-// order life; 0: there are none, and the broker's retention is kept.
+// CommandLogSettings returns settings of a new topic fit for durable classes; 0: none, the broker's retention stays.
 func CommandLogSettings(orders time.Duration) map[string]string {
 	settings := map[string]string{timestampType: brokersTime} // tells when a command has arrived
 	if orders > 0 {

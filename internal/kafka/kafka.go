@@ -57,6 +57,7 @@ const (
 	ErrTransport          = ck.ErrTransport
 	ErrResolve            = ck.ErrResolve
 	ErrSsl                = ck.ErrSsl
+	ErrTooLarge           = ck.ErrMsgSizeTooLarge
 )
 
 // Since returns the spec of the first record at a time or later.
@@ -73,7 +74,7 @@ func Code(err error) ck.ErrorCode {
 	return e.Code()
 }
 
-// Follows reports whether an error of a client only follows from others: that all brokers are down, which names none of them.
+// Follows reports whether an error only follows from others: that all brokers are down, which names none.
 func Follows(err error) bool { return Code(err) == ck.ErrAllBrokersDown }
 
 // Fatal reports whether the client that returned an error will never work again.
@@ -91,14 +92,12 @@ func Refused(err error) bool {
 	return false
 }
 
-// Version returns librdkafka's version.
 func Version() string {
 	_, text := ck.LibraryVersion()
 	return text
 }
 
-// KeepLogin calls login, which may be nil, until stop is called: it calls set with each new user
-// name and password.
+// KeepLogin calls login, which may be nil, until stop is called: it calls set with each new user name and password.
 func KeepLogin(ctx context.Context, login func(ctx context.Context, set func(username, password string) error), set func(username, password string) error) (stop func()) {
 	if login == nil {
 		return func() {}

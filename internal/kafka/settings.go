@@ -18,6 +18,9 @@ var defaults = Settings{
 	"log.connection.close":    "false", // brokers close idle connections all the time
 	"enable.metrics.push":     "false",
 	"socket.keepalive.enable": "true",
+	// Else a request that waits for a broker which refuses connections has librdkafka try 18,000 a second, with two cores, for
+	// as long as Kafka is away. The price is a connection to each broker.
+	"enable.sparse.connections": "false",
 }
 
 // Member returns the settings of a consumer that shares a topic with the others of a group.
@@ -36,8 +39,7 @@ func Member(group string) Settings {
 	}
 }
 
-// Check refuses settings of an operator without brokers, or with one on which the guarantees of
-// a member depend: owned are those besides its group and its commits.
+// Check refuses an operator's settings without brokers, or with one on which guarantees depend, as those owned.
 func Check(given Settings, owned ...string) error {
 	if given["bootstrap.servers"] == "" {
 		return errors.New("kafka setting bootstrap.servers is missing: want host:port[,host:port]")
@@ -51,8 +53,7 @@ func Check(given Settings, owned ...string) error {
 	return nil
 }
 
-// config returns the configuration of a client. Errors come as events too, so that one without
-// a log is silent.
+// config returns the configuration of a client. Errors come as events too, so that one without a log is silent.
 func config(log Log, layers []Settings) *ck.ConfigMap {
 	conf := ck.ConfigMap{}
 	for _, layer := range append([]Settings{defaults}, layers...) {

@@ -1,8 +1,7 @@
 // Package lease elects one of several processes by a key in Redis that expires.
 //
-// A process that was paused may not know that its lease has expired, and Redis does
-// not refuse what it writes then: what is done under a lease must do no harm when
-// two do it.
+// A process that was paused may not know that its lease has expired, and Redis does not refuse what it writes then:
+// what is done under a lease must do no harm when two do it.
 package lease
 
 import (
@@ -28,15 +27,13 @@ type Lease struct {
 	TTL   time.Duration
 }
 
-// Both compare and act in one step: between a GET and a DEL the lease could expire
-// and be acquired by another process.
+// Both compare and act in one step: between a GET and a DEL the lease could expire and be acquired by another process.
 var (
 	renewScript   = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
 	releaseScript = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 )
 
-// Acquire takes the lease if it is free. Otherwise left is the time until it expires
-// unless it is renewed.
+// Acquire takes the lease if it is free. Otherwise left is the time until it expires unless it is renewed.
 func (l *Lease) Acquire(ctx context.Context) (acquired bool, left time.Duration, err error) {
 	pipe := l.Redis.Pipeline()
 	set := pipe.SetNX(ctx, l.Key, l.ID, l.TTL)
@@ -47,8 +44,7 @@ func (l *Lease) Acquire(ctx context.Context) (acquired bool, left time.Duration,
 	return set.Val(), min(max(ttl.Val(), 0), l.TTL), nil
 }
 
-// Run runs work whenever this process has the lease, until ctx is done; what ends work's context ends its turn. ended
-// is told why a turn ended, or why the lease can't be acquired.
+// Run runs work whenever this process has the lease, until ctx is done. ended is told why a turn ended or none begins.
 func (l *Lease) Run(ctx context.Context, work func(context.Context), ended func(error)) {
 	for ctx.Err() == nil {
 		acquired, left, err := l.Acquire(ctx)
@@ -63,8 +59,7 @@ func (l *Lease) Run(ctx context.Context, work func(context.Context), ended func(
 	}
 }
 
-// Hold runs work once the lease is acquired, and releases it. The context of work ends
-// when ctx does or the lease is lost, with the reason as its cause, which Hold returns.
+// Hold runs work once the lease is acquired, then releases it. Its error is the cause that ended work's context.
 func (l *Lease) Hold(ctx context.Context, work func(context.Context)) error {
 	held, lost := context.WithCancelCause(ctx)
 	kept := make(chan struct{})
@@ -80,8 +75,7 @@ func (l *Lease) Hold(ctx context.Context, work func(context.Context)) error {
 	return context.Cause(held)
 }
 
-// Retry returns when to try again to acquire a lease that is held for so long: not all
-// processes at the same time.
+// Retry returns when to try again to acquire a lease that is held for so long: not all processes at the same time.
 func (l *Lease) Retry(left time.Duration) time.Duration { return left + rand.N(l.TTL/5) }
 
 // Renew extends the lease. It returns false if the lease is lost.
@@ -98,8 +92,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return releaseScript.Run(ctx, l.Redis, []string{l.Key}, l.ID).Err()
 }
 
-// keepAlive renews the lease until ctx is done. It calls lost when another process
-// has the lease or when no renewal succeeded for its whole life.
+// keepAlive renews the lease until ctx is done, and calls lost once another has it or its life is over.
 func (l *Lease) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 	renewed := time.Now()
 	for range tick.Every(ctx, l.TTL/4) {

@@ -14,10 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Each calls do for each server that has slots, or the one server, with its name, which it keeps over
-// failovers: a hash tag of its lowest slot. In a cluster the node is a client of that server alone, and do
-// is called several times at once. A server is asked and not a key's: while a slot moves, its keys are
-// answered by two. The error is that of one call, or that a node does not tell its slots.
+// Each calls do for each server that has slots, or the one server, by a name that it keeps over failovers: a hash tag
+// of its lowest slot. In a cluster node is a client of that server alone, and do runs concurrently. The error is that
+// of one call, or that a node does not tell its slots.
 func Each(ctx context.Context, client redis.UniversalClient, do func(ctx context.Context, tag string, node redis.Cmdable) error) error {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -49,8 +48,7 @@ func Of(ctx context.Context, client redis.UniversalClient, key string) (tag stri
 	return Tag(max(lowest, 0)), err
 }
 
-// eraLen is the length of master_replid.
-const eraLen = 40
+const eraLen = 40 // the length of master_replid
 
 // Era returns the name of a master's present history: the master_replid of what INFO replication has answered.
 func Era(info string, err error) (string, error) {
@@ -64,8 +62,7 @@ func Era(info string, err error) (string, error) {
 	return id[:eraLen], nil
 }
 
-// lowestSlot returns the lowest slot of a node, -1 if it has none: by its own account, or by the client's if the servers know
-// nothing of each other.
+// lowestSlot returns a node's lowest slot, -1 if it has none: by its own account, else by the client's.
 func lowestSlot(ctx context.Context, cluster *redis.ClusterClient, node *redis.Client) (lowest int, err error) {
 	if fixed := cluster.Options().ClusterSlots; fixed != nil {
 		ranges, err := fixed(ctx)
@@ -98,7 +95,7 @@ type Part struct {
 	Ranges []redis.ClusterSlot
 }
 
-// Parts returns the servers of a cluster that have slots, by what one of them tells, or those of a client that is given them.
+// Parts returns a cluster's servers that have slots, as one of them tells, or those that a client is given.
 func Parts(ctx context.Context, cluster *redis.ClusterClient) ([]Part, error) {
 	ask := cluster.Options().ClusterSlots
 	if ask == nil {

@@ -15,8 +15,7 @@ type Set struct {
 	err    error
 }
 
-// New returns a set of metrics whose names begin with "rankcache_" and prefix. A nil reg registers
-// nothing.
+// New returns a set of metrics whose names begin with "rankcache_" and prefix. A nil reg registers nothing.
 func New(reg prometheus.Registerer, prefix string) *Set {
 	return &Set{reg: reg, prefix: "rankcache_" + prefix}
 }
@@ -31,10 +30,8 @@ func (s *Set) Must() {
 	}
 }
 
-// Add registers a collector.
 func (s *Set) Add(c prometheus.Collector) { register(s, "of a collector", c) }
 
-// Counter makes a counter.
 func (s *Set) Counter(name, help string) prometheus.Counter {
 	return register(s, name, prometheus.NewCounter(prometheus.CounterOpts(s.opts(name, help))))
 }
@@ -49,7 +46,6 @@ func (s *Set) CounterFunc(name, help string, value func() float64) {
 	register(s, name, prometheus.NewCounterFunc(prometheus.CounterOpts(s.opts(name, help)), value))
 }
 
-// Gauge makes a gauge.
 func (s *Set) Gauge(name, help string) prometheus.Gauge {
 	return register(s, name, prometheus.NewGauge(prometheus.GaugeOpts(s.opts(name, help))))
 }

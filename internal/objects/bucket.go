@@ -16,10 +16,8 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// maxRetries of a request that failed: callers try again by themselves, or have another source.
-const maxRetries = 3
+const maxRetries = 3 // of a request that failed: callers try again by themselves, or have another source
 
-// bucket is a bucket of a server that speaks S3.
 type bucket struct {
 	client       *minio.Core
 	name, prefix string
@@ -46,8 +44,7 @@ func openBucket(u *url.URL) (*Store, error) {
 	return s, nil
 }
 
-// failed adds to a server's error what was tried, and whether the object is absent or the user
-// is refused.
+// failed adds to a server's error what was tried, and whether the object is absent or the user is refused.
 func (b *bucket) failed(doing, key string, err error) error {
 	told := minio.ToErrorResponse(err)
 	switch {

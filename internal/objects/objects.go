@@ -1,6 +1,5 @@
-// Package objects keeps files by name in a folder, such as a shared volume, or in a bucket of
-// anything that speaks S3. An object is replaced as a whole: who reads it has the one before or
-// the new one.
+// Package objects keeps files by name in a folder, such as a shared volume, or in a bucket of anything that speaks S3.
+// An object is replaced as a whole: who reads it has the one before or the new one.
 package objects
 
 import (
@@ -10,14 +9,14 @@ import (
 	"io"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// Store is a folder or a bucket. Its methods may be called concurrently, and connect with each
-// call. Names are parts joined by "/". Errors wrap [fs.ErrNotExist] for an object that is not there,
-// and [fs.ErrPermission] where the user is refused; none has the URL, which is a secret.
+// Store is a folder or a bucket. Methods may be called concurrently, and connect each time. Names are joined by "/".
+// Errors wrap [fs.ErrNotExist] or [fs.ErrPermission]; none has the URL, which is a secret.
 type Store struct {
 	backend
 	plain string // the host to which secrets and objects go unencrypted; "" for none
@@ -29,9 +28,8 @@ type backend interface {
 	remove(ctx context.Context, folder string) error
 }
 
-// Open returns the folder or bucket of a URL: file:///folder, or
-// s3://key:secret@host:port/bucket/prefix, with the options region=… and tls=false as
-// query. It connects to nothing. No error holds the URL, which is a secret.
+// Open returns the folder or bucket of a URL: file:///folder, or s3://key:secret@host:port/bucket/prefix, with the
+// options region=… and tls=false as query. It connects to nothing. No error holds the URL, which is a secret.
 func Open(rawURL string) (*Store, error) {
 	u, err := url.Parse(rawURL)
 	switch {
@@ -77,8 +75,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// Put writes a whole object, or nothing, and returns its URL. An object of that name is
-// replaced.
+// Put writes a whole object, or nothing, and returns its URL. An object of that name is replaced.
 func (s *Store) Put(ctx context.Context, name string, data []byte) (objectURL string, err error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -86,8 +83,7 @@ func (s *Store) Put(ctx context.Context, name string, data []byte) (objectURL st
 	return s.put(ctx, name, data)
 }
 
-// Get returns an object, which the caller closes, and its size in bytes; -1 if the server does
-// not tell. ctx ends reading, too.
+// Get returns an object, which the caller closes, and its size, -1: unknown. ctx ends reading, too.
 func (s *Store) Get(ctx context.Context, name string) (body io.ReadCloser, size int64, err error) {
 	if err := checkName(name); err != nil {
 		return nil, 0, err
@@ -95,11 +91,58 @@ func (s *Store) Get(ctx context.Context, name string) (body io.ReadCloser, size 
 	return s.get(ctx, name)
 }
 
-// RemoveBelow deletes all objects whose names begin with that of the folder and "/". None there is
-// no error.
+// RemoveBelow deletes all objects whose names begin with that of the folder and "/". None there is no error.
 func (s *Store) RemoveBelow(ctx context.Context, folder string) error {
 	if err := checkName(folder); err != nil {
 		return err
 	}
 	return s.remove(ctx, folder)
 }
+
+type folder string
+
+func (f folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
+
+func (f folder) put(_ context.Context, name string, data []byte) (string, error) {
+	to := f.path(name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+		return "", err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(to), ".new-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(temporary.Name()) // after the rename there is nothing
+	_, err = temporary.Write(data)
+	if err == nil {
+		err = temporary.Chmod(0o640) // readers of a shared volume may have its group alone
+	}
+	if err == nil {
+		err = temporary.Sync()
+	}
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return "", err
+	}
+	return (&url.URL{Scheme: "file", Path: to}).String(), os.Rename(temporary.Name(), to)
+}
+
+func (f folder) get(_ context.Context, name string) (io.ReadCloser, int64, error) {
+	path := f.path(name)
+	info, err := os.Stat(path) // before it is opened: a pipe would wait for its writer
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = file.Stat(); err != nil { // it may have been replaced meanwhile
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, info.Size(), nil
+}
+
+func (f folder) remove(_ context.Context, name string) error { return os.RemoveAll(f.path(name)) }

@@ -22,7 +22,6 @@ const (
 	maxBigRate = 1_000_000
 )
 
-// bigOptions are the settings of rankcache big.
 type bigOptions struct {
 	cli.Options
 	top   int
@@ -30,7 +29,6 @@ type bigOptions struct {
 	rate  int64
 }
 
-// NewBigCommand returns rankcache big.
 func NewBigCommand() *cobra.Command {
 	o := &bigOptions{}
 	cmd := &cobra.Command{
@@ -92,7 +90,13 @@ func (o *bigOptions) find(ctx context.Context, progress io.Writer) (*bigReport, 
 	if keys, err := client.DBSize(ctx).Result(); err == nil {
 		w.report.Keys = &keys
 	}
-	return w.run(ctx)
+	report, err := w.run(ctx)
+	for i := 0; report != nil && i < len(report.Largest); i++ {
+		item := &report.Largest[i]
+		_, can := o.Names.BoardOfKey(item.Key)
+		item.Foreign = can && item.Board == ""
+	}
+	return report, err
 }
 
 // bigReport is the stable JSON of rankcache big.
@@ -105,16 +109,19 @@ type bigReport struct {
 	Largest    []bigItem `json:"largest"`        // by members
 }
 
-// bigItem is one sorted set.
+// notWritten is what is said of boards of which Redis has no meta.
+const notWritten = "not written through rankcache: hot works; whole in memory needs changes through a writer (rankcache write), and Kafka"
+
 type bigItem struct {
 	Key         string            `json:"key"`
-	Board       rankcache.BoardID `json:"board,omitempty"` // "": no writer keeps a meta of it
+	Board       rankcache.BoardID `json:"board,omitempty"`   // "": no writer keeps a meta of it
+	Foreign     bool              `json:"foreign,omitempty"` // its key can be a board's, and it is not written through rankcache
 	Members     int               `json:"members"`
 	Bytes       int64             `json:"bytes"` // estimate; 0: unknown
 	Orders      int64             `json:"orders"`
 	OrdersBytes int64             `json:"orders_bytes"`      // estimate; 0: unknown, or there are none
 	Expires     *time.Time        `json:"expires,omitempty"` // nil: never
-	// Shards is how many sets a split board has, of which LargestShard is how many members the largest has; 0: it is one set.
+	// Shards is how many sets a split board has, LargestShard the members of the largest; 0: it is one set.
 	Shards       int `json:"shards,omitempty"`
 	LargestShard int `json:"largest_shard,omitempty"`
 }
@@ -146,8 +153,12 @@ func (r *bigReport) err() error { return nil }
 func (r *bigReport) print(to io.Writer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MEMBERS\tMEMORY\tORDER IDS\tTHEIR MEMORY\tEXPIRES\tKIND\tKEY")
+	foreign := false
 	for _, i := range r.Largest {
 		kind, orders, ordersBytes := "other", "-", "-"
+		if i.Foreign {
+			kind, foreign = "foreign", true
+		}
 		if i.Board != "" {
 			kind, orders, ordersBytes = i.kind(), strconv.FormatInt(i.Orders, 10), orUnknown(i.OrdersBytes, i.Orders == 0)
 		}
@@ -155,6 +166,9 @@ func (r *bigReport) print(to io.Writer) error {
 	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	if foreign {
+		fmt.Fprintln(to, "foreign: "+notWritten)
 	}
 	end := "all keys were walked"
 	if !r.Complete {

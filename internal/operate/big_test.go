@@ -89,18 +89,21 @@ func TestBig(t *testing.T) {
 }
 
 func TestBigAsText(t *testing.T) {
-	addr, _ := newBigRedis(t)
-	out, _, exit := findBig(t, addr, "--top", "2")
+	addr, client := newBigRedis(t)
+	for i := range 600 {
+		must(t, client.ZAdd(t.Context(), "lb:eu:weekly", redis.Z{Member: i}).Err())
+	}
+	out, _, exit := findBig(t, addr, "--top", "3")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if exit != cli.ExitOK || len(lines) != 4 {
+	if exit != cli.ExitOK || len(lines) != 6 {
 		t.Fatalf("exit %d:\n%s", exit, out)
 	}
-	for i, want := range []string{"MEMBERS", "3000 ", "500 ", "503 sorted sets, 2 of them boards, among about "} {
+	for i, want := range []string{"MEMBERS", "3000 ", "600 ", "500 ", "foreign: " + notWritten, "504 sorted sets, 2 of them boards, among about "} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d is %q, want %s…", i, lines[i], want)
 		}
 	}
-	if !strings.HasSuffix(lines[1], " board  large") || !strings.HasSuffix(lines[2], ` other  "foreign's"`) {
+	if !strings.HasSuffix(lines[1], "  board    large") || !strings.HasSuffix(lines[2], "  foreign  lb:eu:weekly") || !strings.HasSuffix(lines[3], `  other    "foreign's"`) {
 		t.Errorf("\n%s", out)
 	}
 }

@@ -36,8 +36,7 @@ type bigSet struct {
 	parts   []origin.Size
 }
 
-// errWalkLimit ends a walk.
-var errWalkLimit = errors.New("the limit of keys is reached")
+var errWalkLimit = errors.New("the limit of keys is reached") // ends a walk
 
 func (w *bigWalk) run(ctx context.Context) (*bigReport, error) {
 	err := w.origin.Sizes(ctx, func(page []origin.Size) error { return w.add(ctx, page) })
@@ -60,7 +59,6 @@ func (w *bigWalk) run(ctx context.Context) (*bigReport, error) {
 	return &w.report, nil
 }
 
-// measure returns a set as it is listed, nil if it is gone.
 func (w *bigWalk) measure(ctx context.Context, set *bigSet) (item *bigItem, err error) {
 	for i := range set.parts {
 		found, err := w.origin.Measure(ctx, &set.parts[i], func() error { return w.wait(ctx) })
@@ -126,8 +124,7 @@ func larger(a, b bigSet) int {
 	return cmp.Or(cmp.Compare(b.members, a.members), cmp.Compare(a.key, b.key))
 }
 
-// keepWhole keeps a sorted set, or the split board that it is a shard of. That board is read when its first shard comes by, and with
-// another one only if that would be of the largest by itself, so that nothing is kept until the end of the walk.
+// keepWhole keeps a sorted set, or the split board of which it is the first shard that comes by.
 func (w *bigWalk) keepWhole(ctx context.Context, s origin.Size) error {
 	set := bigSet{s.Key, s.Members, []origin.Size{s}}
 	whole, shard, ok := class.CutShard(s.Board)
@@ -147,14 +144,9 @@ func (w *bigWalk) keepWhole(ctx context.Context, s origin.Size) error {
 	return nil
 }
 
-// shardsOf returns the shards of a split board: two or more, those from 0 on, where there is no board of the whole one's id. Others
-// are only called so, as those of seasons; then it returns none.
+// shardsOf returns a split board's shards, two or more from 0 on, without a board of the whole's id; else none.
 func (w *bigWalk) shardsOf(ctx context.Context, whole rankcache.BoardID) ([]origin.Size, error) {
-	ids := []rankcache.BoardID{whole}
-	for shard := range class.MaxShards {
-		ids = append(ids, class.ShardID(whole, shard))
-	}
-	sizes, err := w.sizesOf(ctx, ids)
+	sizes, err := w.sizesOf(ctx, append([]rankcache.BoardID{whole}, class.ShardIDs(whole, class.MaxShards)...))
 	if err != nil || sizes[0].Members > 0 {
 		return nil, err
 	}

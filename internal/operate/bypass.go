@@ -21,7 +21,6 @@ import (
 	"rankcache/rooms"
 )
 
-// bypassOptions are the settings of rankcache rooms bypass.
 type bypassOptions struct {
 	cli.AdminClient
 	all, off bool
@@ -96,7 +95,6 @@ func (o *bypassOptions) request(board rankcache.BoardID) ([]byte, error) {
 	return text, err
 }
 
-// userAndHost returns the user and the host of this process.
 func userAndHost() string {
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {

@@ -45,7 +45,7 @@ func TestBypassCommand(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", line, got, err, want)
 		}
 	}
-	for _, line := range []string{"bypass", "bypass a --all", "bypass a b", "bypass a --for 0s", "bypass a --for 25h", "bypass a --for 1500ms", "bypass a/b"} {
+	for _, line := range []string{"bypass", "bypass a --all", "bypass a b", "bypass a --for 0s", "bypass a --for 25h", "bypass a --for 1500ms", "bypass a<b"} {
 		if got, err := requestOf(t, append([]string{"rooms"}, strings.Fields(line)...)...); cli.ExitCode(err) != cli.ExitUsage || got != "" {
 			t.Errorf("%s: %s, %v; want a usage error", line, got, err)
 		}

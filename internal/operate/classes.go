@@ -13,7 +13,6 @@ import (
 	"rankcache/internal/roomsync"
 )
 
-// NewClassesCommand returns rankcache classes.
 func NewClassesCommand() *cobra.Command {
 	classes := &cobra.Command{
 		Use:   "classes",
@@ -26,21 +25,14 @@ func NewClassesCommand() *cobra.Command {
 }
 
 func newClassesListCommand() *cobra.Command {
-	c := &cli.AdminClient{}
-	cmd := &cobra.Command{
+	return cli.Showing(&cobra.Command{
 		Use:   "list",
 		Short: "Print the classes in force on a running sidecar, and where each comes from",
 		Long: `Print the classes in force on a running sidecar, and where each comes from: file or dynamic.
 With -o json, document is what was set at run time.`,
 		Example: `  rankcache classes list
   rankcache classes list -o json | jq -r .document`,
-		Args: cli.NoArgs,
-	}
-	c.Register(cmd, false)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return cli.Show(c, cmd, http.MethodGet, "/classes", nil, printClassList)
-	}
-	return cmd
+	}, "/classes", printClassList)
 }
 
 func newClassesSetCommand() *cobra.Command {

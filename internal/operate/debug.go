@@ -33,7 +33,6 @@ var bundleParts = []struct {
 	{"heap.pprof", "/debug/pprof/heap", false},
 }
 
-// NewDebugCommand returns rankcache debug.
 func NewDebugCommand() *cobra.Command {
 	debug := &cobra.Command{
 		Use:     "debug",
@@ -85,8 +84,7 @@ boards, and rooms where none are followed. errors.txt tells what is missing.`,
 	return cmd
 }
 
-// makeBundle returns the tar. What one part's request fails with is in errors.txt; without any
-// answer it is the error.
+// makeBundle returns the tar. What one part's request fails with is in errors.txt; without any answer it is the error.
 func makeBundle(ctx context.Context, c *cli.AdminClient, now time.Time) ([]byte, error) {
 	var file bytes.Buffer
 	to := tar.NewWriter(&file)

@@ -1,3 +1,3 @@
-// Package operate has the commands by which people look at what runs and change it: doctor, verify, rooms, classes, hot, wait,
-// rebuild, big, debug, plan and version. They end by themselves.
+// Package operate has the commands by which people look at what runs and change it: doctor, verify, rooms, classes,
+// hot, wait, rebuild, big, debug, plan, try and version. They end by themselves.
 package operate

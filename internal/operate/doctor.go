@@ -16,8 +16,7 @@ import (
 	"rankcache/internal/doctor"
 )
 
-// defaultDoctorTimeout bounds one check: the only sign of a missing Kafka is a
-// time-out.
+// defaultDoctorTimeout bounds one check: the only sign of a missing Kafka is a time-out.
 const defaultDoctorTimeout = 5 * time.Second
 
 // examined are the settings of rankcache serve, which name what is checked.
@@ -41,6 +40,7 @@ type doctorOptions struct {
 type DoctorReport struct {
 	Failed   int              `json:"failed"`
 	Warnings int              `json:"warnings"`
+	Unknown  int              `json:"unknown"`
 	Checks   []doctor.Finding `json:"checks"`
 }
 
@@ -58,7 +58,8 @@ With --database also the ledger: the server and its version, the tables' version
 user's rights, the topic rank_updates and how far the ledger is behind it. It changes nothing, except for a file that it creates and removes in the folders. It
 prints one line for each check, without secrets; every check has a deadline.
 
-Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad flag.`,
+Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad flag, 4 nothing failed, but what is
+unknown could not be looked at, because a server did not answer or did not tell this user.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache doctor --config rankcache.yaml --for serve,write,poll,controller,ledger -o json
   rankcache doctor --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database
@@ -96,14 +97,19 @@ func (o *doctorOptions) run(ctx context.Context, _ io.Writer) (*DoctorReport, er
 			report.Failed++
 		case doctor.Warn:
 			report.Warnings++
+		case doctor.Unknown:
+			report.Unknown++
 		}
 	})
 	return report, nil
 }
 
 func (r *DoctorReport) err() error {
-	if r.Failed > 0 {
+	switch {
+	case r.Failed > 0:
 		return fmt.Errorf("doctor: %d of %d checks failed", r.Failed, len(r.Checks))
+	case r.Unknown > 0:
+		return &cli.ExitError{Code: cli.ExitUnasked, Err: fmt.Errorf("doctor: %d of %d checks could not look", r.Unknown, len(r.Checks))}
 	}
 	return nil
 }
@@ -113,6 +119,6 @@ func (r *DoctorReport) print(to io.Writer) error {
 	for _, f := range r.Checks {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", strings.ToUpper(string(f.Status)), f.Check, f.Advice)
 	}
-	fmt.Fprintf(table, "\n%d checks, %d failed, %d warnings\n", len(r.Checks), r.Failed, r.Warnings)
+	fmt.Fprintf(table, "\n%d checks, %d failed, %d warnings, %d unknown\n", len(r.Checks), r.Failed, r.Warnings, r.Unknown)
 	return table.Flush()
 }

@@ -21,6 +21,6 @@ func must(t testing.TB, err error) {
 // NewCommand returns a command line with the commands of this room.
 func NewCommand() *cobra.Command {
 	root := cli.NewRoot(&cobra.Command{Use: "rankcache"})
-	root.AddCommand(NewBigCommand(), NewRoomsCommand(), NewVerifyCommand(), NewVersionCommand(), cli.FromConfig(NewWaitCommand()), NewDebugCommand(), NewClassesCommand())
+	root.AddCommand(NewBigCommand(), NewRoomsCommand(), NewVerifyCommand(), NewTryCommand(), NewVersionCommand(), cli.FromConfig(NewWaitCommand()), NewDebugCommand(), NewClassesCommand())
 	return root
 }

@@ -3,7 +3,6 @@ package operate
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"text/tabwriter"
 	"time"
 
@@ -12,21 +11,13 @@ import (
 	"rankcache/internal/cli"
 )
 
-// NewHotCommand returns rankcache hot.
 func NewHotCommand() *cobra.Command {
-	c := &cli.AdminClient{}
-	cmd := &cobra.Command{
+	return cli.Showing(&cobra.Command{
 		Use:   "hot",
 		Short: "Print which boards are hot in a running sidecar",
 		Example: `  rankcache hot
   kubectl exec app-0 -c rankcache -- rankcache hot -o json`,
-		Args: cli.NoArgs,
-	}
-	c.Register(cmd, false)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return cli.Show(c, cmd, http.MethodGet, "/hotkeys", nil, printHot)
-	}
-	return cmd
+	}, "/hotkeys", printHot)
 }
 
 func printHot(to io.Writer, answer *cli.HotAnswer) error {

@@ -12,19 +12,19 @@ import (
 	"rankcache/wire"
 )
 
-// NewMembersCommand returns rankcache members.
 func NewMembersCommand() *cobra.Command {
 	members := &cobra.Command{
 		Use:   "members",
-		Short: "Hide members of boards, and restore them",
+		Short: "Find members, hide them on boards, restore them, and forget them",
 		Example: `  rankcache members hide --board 1_2_3 --member 1000123 --reason "bot, ticket 4711"
-  rankcache members restore --board 1_2_3 --member 1000123 --reason "appeal accepted"`,
+  rankcache members restore --board 1_2_3 --member 1000123 --reason "appeal accepted"
+  rankcache members find --member 1000123 --redis redis://redis:6379
+  rankcache members forget --member 1000123 --reason "request 17" --redis redis://redis:6379`,
 	}
-	members.AddCommand(cli.FromConfig(newMoveCommand(wire.OpHide)), cli.FromConfig(newMoveCommand(wire.OpRestore)))
+	members.AddCommand(newFindCommand(), newForgetCommand(), cli.FromConfig(newMoveCommand(wire.OpHide)), cli.FromConfig(newMoveCommand(wire.OpRestore)))
 	return members
 }
 
-// move is what a writer is asked for.
 type move struct {
 	Board  string            `json:"board,omitempty"`
 	Class  string            `json:"class,omitempty"`
@@ -34,7 +34,6 @@ type move struct {
 	Reason string            `json:"reason"`
 }
 
-// moved is what it answers.
 type moved struct {
 	Board  string   `json:"board"`
 	Member string   `json:"member"`

@@ -21,7 +21,6 @@ import (
 	"rankcache/replay"
 )
 
-// NewPlanCommand returns rankcache plan.
 func NewPlanCommand() *cobra.Command {
 	q, primes, members, lingering := plan.Question{}, "", []string(nil), []string(nil)
 	cmd := &cobra.Command{
@@ -45,6 +44,9 @@ tells you when you do not need sidecars. It calls no server.`,
 	flags.DurationVar(&q.History, "history", 3*time.Hour, "`length` of the log that a starting sidecar replays")
 	flags.Float64Var(&q.Requests, "requests", 0, "`reads/s` of the whole fleet")
 	flags.Float64Var(&q.Small, "small", 0.05, "`share` of the reads, 0 to 1, that are of small boards and answered by Redis")
+	flags.Float64Var(&q.Hot, "hot-reads", 0, "`share` of the reads, 0 to 1, that are of hot boards, of which pages alone are in memory (default all that are not of small boards, but none with --members)")
+	flags.Float64Var(&q.Own, "own", 0, "`share` of the reads, 0 to 1, that ask for a member's own rank, alone or beside a page")
+	flags.Float64Var(&q.Around, "around", 0, "`share` of the reads, 0 to 1, that ask for a member's neighbours")
 	flags.IntVar(&q.HotBoards, "hot-boards", 10, "`boards` that are hot at the same time")
 	flags.DurationVar(&q.Refresh, "hot-refresh", hotkey.DefaultRefresh, "interval of reading a hot page from Redis")
 	flags.IntVar(&q.Pods, "pods", 0, "`pods` with a sidecar; without it, as many as the reads need")
@@ -73,6 +75,9 @@ tells you when you do not need sidecars. It calls no server.`,
 		if err := errors.Join(parseMembers(&q.Members, "members", members), parseMembers(&q.Lingering, "lingering", lingering), parsePrimes(&q, primes)); err != nil {
 			return err
 		}
+		if len(q.Members) == 0 && !flags.Changed("hot-reads") {
+			q.Hot = max(1-q.Small, 0)
+		}
 		if wrong := q.Check(); wrong != "" {
 			return cli.Usagef("--%s", wrong)
 		}
@@ -82,7 +87,7 @@ tells you when you do not need sidecars. It calls no server.`,
 	return cmd
 }
 
-// parseMembers reads the members of boards, each as a number or as a number and that of its shards, which are boards in memory.
+// parseMembers reads the members of boards, each a number or that of its shards, which are boards in memory.
 func parseMembers(to *[]int, flag string, boards []string) error {
 	for _, text := range boards {
 		members, shards, split := strings.Cut(text, "/")
@@ -101,7 +106,6 @@ func parseMembers(to *[]int, flag string, boards []string) error {
 	return nil
 }
 
-// parsePrimes reads members and period of rolling boards.
 func parsePrimes(q *plan.Question, text string) (err error) {
 	if text == "" {
 		return nil
@@ -123,10 +127,17 @@ func printPlan(to io.Writer, a *plan.Answer) error {
 	if a.PodsComputed {
 		pods = fmt.Sprintf("%%d, so that each sidecar takes at most %g cores", plan.MaxPodCPU)
 	}
-	for _, row := range []struct {
+	type line struct {
 		what, format string
 		values       []any
-	}{
+	}
+	var kinds []line
+	for _, k := range a.Reads {
+		if k.PerSecond > 0 {
+			kinds = append(kinds, line{k.Kind, "%.0f/s, %.0f %% from memory at %.1f µs of a pod each, else %.1f µs of Redis in %.0f calls each", []any{k.PerSecond, k.FromMemory * 100, k.PodMicros, k.RedisUs, k.RedisCalls}})
+		}
+	}
+	for _, row := range append(kinds, []line{
 		{"pods", pods, []any{a.Pods}},
 		{"sidecars", "%d", []any{a.Sidecars}},
 		{"memory of a pod", "%.0f MiB live, %.0f MiB as the lowest limit", []any{a.PodHeapMiB, a.PodMemoryMiB}},
@@ -145,13 +156,12 @@ func printPlan(to io.Writer, a *plan.Answer) error {
 		{"ledger", "%.0f MiB of the database a day, %s", []any{a.LedgerDayMiB, ledgerSize(a)}},
 		{"rolling boards", "%.0f changes/s more, %.0f of them primes, which take %.0f s of a period", []any{a.RollingChanges, a.PrimesPerSecond, a.PrimeSeconds}},
 		{"verdict", "%s: %s", []any{a.Verdict, strings.Join(a.Reasons, "; ")}},
-	} {
+	}...) {
 		fmt.Fprintf(table, "%s\t%s\n", row.what, fmt.Sprintf(row.format, row.values...))
 	}
 	return table.Flush()
 }
 
-// ledgerSize tells what the ledger grows to.
 func ledgerSize(a *plan.Answer) string {
 	if a.LedgerMiB == 0 {
 		return "without end"

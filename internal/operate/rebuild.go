@@ -23,7 +23,6 @@ import (
 	"rankcache/writer"
 )
 
-// rebuildOptions are the settings of rankcache rebuild.
 type rebuildOptions struct {
 	cli.Options
 	database     *cli.Secret
@@ -31,13 +30,13 @@ type rebuildOptions struct {
 	from         string
 	dryRun       bool
 	earlier      bool
+	both         bool
 	wait         time.Duration
 	// Of boards that Redis does not have and no class sets.
 	boardLife, orderLife time.Duration
 	buckets              int
 }
 
-// NewRebuildCommand returns rankcache rebuild.
 func NewRebuildCommand() *cobra.Command {
 	o := &rebuildOptions{}
 	cmd := &cobra.Command{
@@ -60,6 +59,8 @@ With --from log no database is needed: a super-hot board gets what the topic of 
 in Kafka has of it. Its last change has a checksum of all members: if the topic does not give
 that, as its beginning is gone, the board stays as it is. A board that was lost and written
 again at once has two lives: only the latest counts, unless --earlier adds the one before.
+Where Redis went on from an older file, the topic has several histories of the board: they are
+listed, and nothing is written unless --both adds up the increments of all, each order id once.
 
 Exit codes: 0 done, or no member differs; 1 a board was not rebuilt; 2 bad flag; 3 members
 differ (--dry-run).`,
@@ -77,11 +78,12 @@ differ (--dry-run).`,
 
 func (o *rebuildOptions) registerRebuild(flags *pflag.FlagSet) {
 	o.RegisterRedis(flags)
-	flags.StringVar(&o.Kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, with --from log; kafka.<key> passes any librdkafka setting")
+	flags.StringVar(&o.Kafka, "kafka", "", "Kafka `brokers`, with --from log; kafka.<key> passes any librdkafka setting")
 	o.RegisterNames(flags)
 	o.database = cli.RegisterDatabase(flags)
 	cli.ChoiceVar(flags, &o.from, "from", "", fromLedger, "where the board is read: ledger, or log for the topic of its updates", fromLedger, fromLog)
 	flags.BoolVar(&o.earlier, "earlier", false, "with --from log: what members had before the board began again is added to what they have since")
+	flags.BoolVar(&o.both, "both", false, "with --from log: where Redis went on from an older file, the increments of all histories are added up")
 	flags.StringVar(&o.Rooms, "rooms", "", "rooms `file` (YAML), that of the writers")
 	flags.StringVar(&o.board, "board", "", "the `board`")
 	flags.StringVar(&o.class, "class", "", "the `class` whose boards are rebuilt; those that have expired are left out")
@@ -90,7 +92,7 @@ func (o *rebuildOptions) registerRebuild(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.boardLife, "board-life", 0, "as of write: how long after the rebuild a board without a period expires that Redis does not have; 0 for never. The keep of its class wins")
 	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "as of write, for a board that Redis does not have")
 	flags.IntVar(&o.buckets, "order-buckets", writer.DefaultOrderBuckets, "as of write, for a board that Redis does not have")
-	cli.MarkTyped(flags, "board", "class", "from", "dry-run", "earlier")
+	cli.MarkTyped(flags, "board", "class", "from", "dry-run", "earlier", "both")
 }
 
 const (
@@ -99,8 +101,8 @@ const (
 )
 
 func (o *rebuildOptions) check() error {
-	if o.earlier && o.from != fromLog {
-		return cli.Usagef("--earlier: only with --from log")
+	if (o.earlier || o.both) && o.from != fromLog || o.earlier && o.both {
+		return cli.Usagef("--earlier, --both: only with --from log, and one of them")
 	}
 	if (o.board == "") == (o.class == "") {
 		return cli.Usagef("--board or --class: want one of them")
@@ -121,6 +123,11 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if o.from == fromLog {
+		if err := o.NeedKafka("rebuild --from log", "which has the log"); err != nil {
+			return nil, err
+		}
+	}
 	client, err := o.DialRedis()
 	if err != nil {
 		return nil, err
@@ -128,7 +135,7 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 	defer client.Close()
 	var store *ledger.Store
 	if o.from == fromLedger {
-		if store, err = cli.OpenDatabase(o.database); err != nil {
+		if store, err = cli.OpenDatabase(&o.Options, o.database); err != nil {
 			return nil, err
 		}
 		defer store.Close()
@@ -149,7 +156,7 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 	if o.from == fromLog {
 		updates = &rebuild.Updates{Kafka: o.KafkaSettings(), Names: o.Names, File: file}
 	}
-	r.rebuilder = rebuild.New(rebuild.Options{Redis: client, Names: o.Names, Origin: boards, Store: store, Updates: updates, AddEarlier: o.earlier, Wait: o.wait,
+	r.rebuilder = rebuild.New(rebuild.Options{Redis: client, Names: o.Names, Origin: boards, Store: store, Updates: updates, AddEarlier: o.earlier, AddBranches: o.both, Wait: o.wait,
 		Rules: func(b rankcache.BoardID) rebuild.Rules {
 			return rebuild.RulesOf(file, b, rebuild.Defaults{BoardLife: o.boardLife, OrderLife: o.orderLife, Buckets: o.buckets})
 		}, Log: slog.New(slog.NewTextHandler(stderr, nil))})
@@ -179,6 +186,7 @@ type rebuiltBoard struct {
 	Orders   int                 `json:"orders,omitempty"`
 	Earlier  int                 `json:"earlier_members,omitempty"` // of lives before the board began again, that are not on it
 	Before   *ledger.Earlier     `json:"earlier,omitempty"`         // the latest of these lives
+	Forked   string              `json:"forked,omitempty"`          // other histories that the log has of it
 	WaitedMS int64               `json:"writers_waited_ms,omitempty"`
 	TookMS   int64               `json:"took_ms"`
 }
@@ -194,8 +202,7 @@ type rebuildReport struct {
 	one       bool
 }
 
-// boardsOfClass is how many names of boards are read at a time.
-const boardsOfClass = 1000
+const boardsOfClass = 1000 // how many names of boards are read at a time
 
 func (r *rebuildReport) addClass(ctx context.Context, store *ledger.Store, class string) error {
 	for after := rankcache.BoardID(""); ; {
@@ -221,7 +228,6 @@ func (r *rebuildReport) addLogged(ctx context.Context, updates *rebuild.Updates,
 	return err
 }
 
-// add rebuilds or compares a board.
 func (r *rebuildReport) add(ctx context.Context, b rankcache.BoardID) {
 	begun, done := time.Now(), &rebuiltBoard{Board: b}
 	var err error
@@ -241,6 +247,9 @@ func (r *rebuildReport) add(ctx context.Context, b rankcache.BoardID) {
 	if done.Before != nil {
 		fmt.Fprintf(r.progress, "%s began again as %s: %v; %d members of earlier lives are not on it\n", b, cmp.Or(done.State, done.Source), done.Before, done.Earlier)
 	}
+	if done.Forked != "" {
+		fmt.Fprintf(r.progress, "%s: %s\n", b, done.Forked)
+	}
 	r.Boards = append(r.Boards, done)
 }
 
@@ -250,7 +259,7 @@ func (r *rebuildReport) rebuild(ctx context.Context, done *rebuiltBoard) error {
 		return err
 	}
 	done.Result, done.Redis, done.State = "rebuilt", result.Before.String(), result.After.String()
-	done.Members, done.Orders, done.Earlier, done.Before, done.WaitedMS = result.Members, result.Orders, result.Earlier, result.Life, result.Held.Milliseconds()
+	done.Members, done.Orders, done.Earlier, done.Before, done.Forked, done.WaitedMS = result.Members, result.Orders, result.Earlier, result.Life, result.Forked, result.Held.Milliseconds()
 	return nil
 }
 
@@ -260,14 +269,13 @@ func (r *rebuildReport) compare(ctx context.Context, done *rebuiltBoard) error {
 		return err
 	}
 	done.Result, done.Redis, done.Source = "same", c.Redis.String(), c.Ledger.String()
-	done.Members, done.InRedis, done.Differ, done.List, done.Earlier, done.Before = c.LedgerMembers, &c.RedisMembers, &c.Differ, c.List, c.Earlier, c.Before
+	done.Members, done.InRedis, done.Differ, done.List, done.Earlier, done.Before, done.Forked = c.LedgerMembers, &c.RedisMembers, &c.Differ, c.List, c.Earlier, c.Before, c.Forked
 	if done.Hidden = c.Hidden; c.Differ+c.Hidden > 0 {
 		done.Result = "differs"
 	}
 	return c.Refused
 }
 
-// err returns the error of the exit code.
 func (r *rebuildReport) err() error {
 	failed, differ := 0, 0
 	for _, b := range r.Boards {
@@ -314,8 +322,7 @@ func (r *rebuildReport) print(to io.Writer) error {
 	return table.Flush()
 }
 
-// maxDifferencesShown is how many members of a board are listed as text; JSON has 1,000.
-const maxDifferencesShown = 20
+const maxDifferencesShown = 20 // how many members of a board are listed as text; JSON has 1,000
 
 func scoreOrNone(score *float64) string {
 	if score == nil {

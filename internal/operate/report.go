@@ -11,14 +11,12 @@ import (
 	"rankcache/origin"
 )
 
-// report is what a command prints.
 type report interface {
 	print(io.Writer) error
 	err() error // with the exit code, once it is printed
 }
 
-// reporting returns the RunE of a command that makes a report and prints it. What the clients of servers log is left out:
-// the report has the errors.
+// reporting returns the RunE of a command that prints a report. Clients' logs are left out: it has the errors.
 func reporting[R report](load func(*cobra.Command) error, output *string, makeReport func(ctx context.Context, progress io.Writer) (R, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		if err := load(cmd); err != nil {

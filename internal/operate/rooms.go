@@ -22,12 +22,11 @@ import (
 	"rankcache/rooms"
 )
 
-// NewRoomsCommand returns rankcache rooms.
 func NewRoomsCommand() *cobra.Command {
 	rooms := &cobra.Command{
 		Use:   "rooms",
 		Short: "Check rooms files; list, set, delete and bypass rooms of running sidecars",
-		Example: `  rankcache rooms check rooms.yaml
+		Example: `  rankcache rooms check rooms.yaml --kafka kafka:9092
   rankcache rooms list`,
 	}
 	check := &cobra.Command{
@@ -35,13 +34,18 @@ func NewRoomsCommand() *cobra.Command {
 		Short: "Check whether a rooms file would be accepted",
 		Long: `Read a rooms file with the code that rankcache serve reads it with, and print
 its rooms and boards; of each class the board of the period that runs, when that ends, for how long
-boards linger in memory, when they expire, and the next board; and how many boards are in memory. A file that serve would refuse is an error with its line.`,
-		Example: "  rankcache rooms check rooms.yaml",
+boards linger in memory, when they expire, and the next board; and how many boards are in memory. A file that serve would refuse is an error with its line, super-hot boards without --kafka among them.`,
+		Example: "  rankcache rooms check rooms.yaml --kafka kafka:9092",
 		Args:    cli.OneArg,
 	}
 	output := cli.OutputFlag(check.Flags(), "text")
-	check.RunE = func(cmd *cobra.Command, args []string) error {
-		return checkRooms(cmd.OutOrStdout(), args[0], *output, time.Now())
+	var o cli.Options
+	check.Flags().StringVar(&o.Kafka, "kafka", "", "Kafka `brokers` of the sidecars, which are not called; empty: none, and what needs Kafka is refused")
+	check.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if o.KafkaKeys, err = cli.LoadConfig(cmd); err != nil {
+			return err
+		}
+		return checkRooms(cmd.OutOrStdout(), args[0], *output, o.HasKafka(), time.Now())
 	}
 	rooms.AddCommand(check, cli.FromConfig(newRoomsListCommand()), cli.FromConfig(newRoomsSetCommand()), cli.FromConfig(newRoomsDeleteCommand()), cli.FromConfig(newRoomsBypassCommand()))
 	return rooms
@@ -94,8 +98,7 @@ type classSummary struct {
 	Next    string    `json:"next,omitempty"`    // board of the next period
 	Begins  time.Time `json:"begins,omitzero"`   // when the next period does
 	Durable bool      `json:"durable,omitempty"`
-	// Rolling tells what the boards are sums of, and MostPrimes how many members these may have together so that a period is
-	// long enough to give each of them its sum.
+	// Rolling tells what boards are sums of, MostPrimes how many members they may have for a period to give all sums.
 	Rolling    string `json:"rolling,omitempty"`
 	MostPrimes int    `json:"most_primes,omitempty"`
 }
@@ -111,12 +114,15 @@ func expiryText(c *rooms.Class) string {
 	return "never, or by --board-life of the writers"
 }
 
-func checkRooms(to io.Writer, path, output string, now time.Time) error {
+func checkRooms(to io.Writer, path, output string, kafka bool, now time.Time) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read rooms file: %w", err)
 	}
 	parsed, err := rooms.Parse(data)
+	if err == nil && !kafka {
+		err = parsed.CheckWithoutLog()
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -197,19 +203,12 @@ func printClasses(to io.Writer, classes []classSummary) error {
 }
 
 func newRoomsListCommand() *cobra.Command {
-	c := &cli.AdminClient{}
-	cmd := &cobra.Command{
+	return cli.Showing(&cobra.Command{
 		Use:   "list",
 		Short: "Print what a running sidecar follows, and where each entry comes from",
 		Example: `  rankcache rooms list
   kubectl exec app-0 -c rankcache -- rankcache rooms list -o json`,
-		Args: cli.NoArgs,
-	}
-	c.Register(cmd, false)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return cli.Show(c, cmd, http.MethodGet, "/rooms", nil, printRooms)
-	}
-	return cmd
+	}, "/rooms", printRooms)
 }
 
 func newRoomsSetCommand() *cobra.Command {

@@ -15,14 +15,14 @@ import (
 )
 
 func TestRoomsCheck(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rooms.yaml")
+	file, kafka := filepath.Join(t.TempDir(), "rooms.yaml"), "kafka:9092"
 	var out bytes.Buffer
 	must := func(content string) error {
 		out.Reset()
 		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return cli.Run(t.Context(), NewCommand(), []string{"rooms", "check", file, "-o", "json"}, &out, &out)
+		return cli.Run(t.Context(), NewCommand(), []string{"rooms", "check", file, "-o", "json", "--kafka", kafka}, &out, &out)
 	}
 	if err := must("rooms:\n- {uid: \"88\", mode: super-hot, boards: [\"a\"]}\n"); err != nil {
 		t.Fatal(err)
@@ -33,6 +33,13 @@ func TestRoomsCheck(t *testing.T) {
 	}
 	if err := must("rooms:\n- {uid: 88, mode: hot}\n"); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("got %v, want the line", err)
+	}
+	kafka = ""
+	if err := must("rooms:\n- {uid: \"88\", mode: super-hot}\n"); err == nil || !strings.Contains(err.Error(), `room "88" is super-hot, which needs Kafka`) {
+		t.Errorf("without Kafka: got %v, want the room refused", err)
+	}
+	if err := must("rooms:\n- {uid: \"88\", mode: hot}\n"); err != nil {
+		t.Error("without Kafka:", err)
 	}
 }
 
@@ -69,7 +76,7 @@ func TestRoomsCheckShowsClasses(t *testing.T) {
 	}
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 22, 9, 20, 0, 0, time.UTC)
-	if err := checkRooms(&out, file, "text", now); err != nil {
+	if err := checkRooms(&out, file, "text", true, now); err != nil {
 		t.Fatal(err)
 	}
 	want := file + ` is good: 0 rooms (0 super-hot, 0 hot, 0 blocked), 0 board rules, 6 classes
@@ -88,7 +95,7 @@ In memory: 2 boards, before periods begin up to 2 more, and after they have ende
 	}
 	out.Reset()
 	var got RoomsSummary
-	if err := checkRooms(&out, file, "json", now); err != nil {
+	if err := checkRooms(&out, file, "json", true, now); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 6 || got.Memory != (boardsInMemory{2, 2, 4}) || got.Classes[2].Expires != "8760h0m0s after the last change" || !got.Classes[1].Durable || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {

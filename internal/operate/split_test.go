@@ -138,7 +138,7 @@ rooms: [{uid: "88", mode: super-hot, boards: ["world:5", a]}]
 classes: [{name: world, board: "world:{zone}", period: none, shards: 16, mode: super-hot, dims: {zone: ["7"]}}]
 `), 0o600))
 	var out bytes.Buffer
-	must(t, cli.Run(t.Context(), NewCommand(), []string{"rooms", "check", file, "-o", "json"}, &out, &out))
+	must(t, cli.Run(t.Context(), NewCommand(), []string{"rooms", "check", file, "-o", "json", "--kafka", "kafka:9092"}, &out, &out))
 	var got RoomsSummary
 	must(t, json.Unmarshal(out.Bytes(), &got))
 	if !slices.Equal(got.Boards, []rankcache.BoardID{"a", "world:5"}) || got.Classes[0].Shards != 16 || got.Memory.Running != 16+1+16 {

@@ -3,6 +3,7 @@ package operate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -39,7 +40,8 @@ it shows the meta in words. A split board is named by its own id: each of its sh
 It changes nothing. Redis is read in pieces of 1,000 members; a board of up to 5,000 is
 read in one instant, a larger one again, up to 5 times, if it changed meanwhile.
 
-Exit codes: 0 neither is wrong, 1 unknown, 2 bad flag, 3 Redis or the copy is wrong.`,
+Exit codes: 0 neither is wrong, 1 unknown, 2 bad flag, 3 Redis or the copy is wrong, 4 Redis,
+or the sidecar that --sidecar names, could not be asked.`,
 		Example: `  rankcache verify --board 1_2_3 --redis redis://redis:6379
   rankcache verify --board 1_2_3 --sidecar http://10.0.0.7:8971 -o json
   kubectl exec app-0 -c rankcache -- rankcache verify --board 1_2_3`,
@@ -74,8 +76,12 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 		}
 	}
 	report, err := v.runWhole(ctx)
-	if err == nil && o.required() && v.sidecarErr != nil {
-		err = fmt.Errorf("--sidecar %s: %w", o.sidecar, v.sidecarErr)
+	switch {
+	case err != nil && ctx.Err() == nil && !errors.Is(err, rankcache.ErrUnreadable): // away, or it does not tell this user
+		return nil, &cli.ExitError{Code: cli.ExitUnasked, Err: fmt.Errorf("board %s can't be verified: %w", board, err)}
+	case err == nil && o.required() && v.sidecarErr != nil && report.Wrong == wrongNone:
+		report.Wrong, report.Reason = wrongUnknown, fmt.Sprintf("nothing is wrong in Redis, but --sidecar %s could not be asked: %v", o.sidecar, v.sidecarErr)
+		report.unasked = true
 	}
 	return report, err
 }
@@ -89,8 +95,7 @@ const (
 	wrongUnknown = "unknown"
 )
 
-// verifyReport is the stable JSON of rankcache verify. States are written as
-// [rankcache.State.String] does.
+// verifyReport is the stable JSON of rankcache verify. States are written as [rankcache.State.String] does.
 type verifyReport struct {
 	Board  rankcache.BoardID `json:"board"`
 	Wrong  string            `json:"wrong"` // none, redis, copy, both or unknown
@@ -101,6 +106,8 @@ type verifyReport struct {
 	CopyMissing string `json:"copy_missing,omitempty"`
 	// Shards are those of a split board, whose state is theirs; Redis has their members then, and no state.
 	Shards []*verifyReport `json:"shards,omitempty"`
+
+	unasked bool // it is unknown because the sidecar could not be asked
 }
 
 // redisSide is the board in Redis.
@@ -152,17 +159,19 @@ func inWords(m *wire.Meta) *metaWords {
 	return w
 }
 
-// runRandomBits are the lowest bits of a run; the others are its beginning in Unix
-// milliseconds.
+// runRandomBits are the lowest bits of a run; the others are its beginning in Unix milliseconds.
 const runRandomBits = 10
 
 // err returns the exit code as an error.
 func (r *verifyReport) err() error {
-	switch r.Wrong {
-	case wrongNone:
+	unknown := fmt.Errorf("board %s can't be verified: %s", r.Board, r.Reason)
+	switch {
+	case r.Wrong == wrongNone:
 		return nil
-	case wrongUnknown:
-		return fmt.Errorf("board %s can't be verified: %s", r.Board, r.Reason)
+	case r.unasked:
+		return &cli.ExitError{Code: cli.ExitUnasked, Err: unknown}
+	case r.Wrong == wrongUnknown:
+		return unknown
 	}
 	return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("board %s is wrong (%s): %s", r.Board, r.Wrong, r.Reason)}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"rankcache"
@@ -17,12 +18,9 @@ import (
 )
 
 const (
-	// verifyTries is how often a board that changes is read, and a copy is asked that
-	// is at another seq.
-	verifyTries = 5
-	verifyPause = 100 * time.Millisecond
-	// progressEvery is the time between two lines of progress.
-	progressEvery = time.Second
+	verifyTries   = 5 // how often a board that changes is read, and a copy is asked that is at another seq
+	verifyPause   = 100 * time.Millisecond
+	progressEvery = time.Second // the time between two lines of progress
 )
 
 // verifier compares one board's members with its sum in Redis and with a copy.
@@ -44,7 +42,7 @@ func (v *verifier) run(ctx context.Context) (*verifyReport, error) {
 		return nil, err
 	}
 	if !found {
-		report.Wrong, report.Reason = wrongUnknown, "Redis has no meta of it: no writer has changed it yet, and the next one to do so adds it up"
+		report.Wrong, report.Reason = wrongUnknown, notWritten+"; its first change through a writer adds it up"
 		return report, nil
 	}
 	report.Redis = redisSide{State: meta.State.String(), Meta: inWords(&meta)}
@@ -72,8 +70,7 @@ func (w *whole) own() rankcache.State {
 	return rankcache.State{Run: w.Run, Seq: w.Seq, Sum: w.sum, HasSum: true}
 }
 
-// addUp reads the board until it does not change meanwhile. It returns nil if it did
-// each time.
+// addUp reads the board until it does not change meanwhile. It returns nil if it did each time.
 func (v *verifier) addUp(ctx context.Context, side *redisSide) (*whole, error) {
 	for side.Walks < verifyTries {
 		side.Walks++
@@ -127,8 +124,7 @@ func (v *verifier) logProgress(done, of int) {
 	}
 }
 
-// compareCopy asks the sidecar for its copy until it is at Redis's seq, or was proved
-// at a seq from here on.
+// compareCopy asks the sidecar for its copy until it is at Redis's seq, or was proved at a seq from here on.
 func (v *verifier) compareCopy(ctx context.Context, report *verifyReport) error {
 	for try := 0; v.sidecar != nil && try < verifyTries; try++ {
 		report.Copy, report.CopyMissing = v.askCopy(ctx)
@@ -151,7 +147,7 @@ func (v *verifier) compareCopy(ctx context.Context, report *verifyReport) error 
 
 // askCopy returns the sidecar's copy of the board, or why there is none.
 func (v *verifier) askCopy(ctx context.Context) (*copySide, string) {
-	body, err := v.sidecar.Ask(ctx, http.MethodGet, "/status/"+string(v.board), nil)
+	body, err := v.sidecar.Ask(ctx, http.MethodGet, "/status/"+url.PathEscape(string(v.board)), nil)
 	var status struct {
 		Mode, State string
 		Proved      string `json:"proved_state"`
@@ -171,8 +167,7 @@ func (v *verifier) askCopy(ctx context.Context) (*copySide, string) {
 	return &copySide{Sidecar: v.sidecar.Admin, State: status.State, Proved: status.Proved}, ""
 }
 
-// copyAgrees returns whether the copy has the sum that Redis's meta has at the same
-// seq; nil if they are at different seqs, or a sum is unknown.
+// copyAgrees returns whether copy and meta have the same sum; nil if at different seqs, or a sum is unknown.
 func (r *verifyReport) copyAgrees() *bool {
 	here, err := rankcache.ParseState(r.Copy.State)
 	there, err2 := rankcache.ParseState(r.Copy.Redis)

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"rankcache"
 	"rankcache/class"
 )
 
-// A split board has no meta of its own: verify adds up each of its shards. Those are known that have a meta in Redis and
-// those that the sidecar follows.
+// A split board has no meta of its own: each shard is added up that has one in Redis or that the sidecar follows.
 
 // runWhole verifies the board or, if Redis has no meta of it but of shards of it, all of these.
 func (v *verifier) runWhole(ctx context.Context) (*verifyReport, error) {
@@ -28,8 +28,7 @@ func (v *verifier) runWhole(ctx context.Context) (*verifyReport, error) {
 		return v.run(ctx)
 	}
 	report := &verifyReport{Board: whole}
-	for shard := range n {
-		v.board = class.ShardID(whole, shard)
+	for _, v.board = range class.ShardIDs(whole, n) {
 		part, err := v.runShard(ctx)
 		if err != nil {
 			return nil, err
@@ -42,8 +41,8 @@ func (v *verifier) runWhole(ctx context.Context) (*verifyReport, error) {
 
 // shards returns how many shards of the board are known, 0 if none is.
 func (v *verifier) shards(ctx context.Context) (n int, err error) {
-	for shard := range class.MaxShards {
-		_, found, err := v.origin.Meta(ctx, class.ShardID(v.board, shard))
+	for shard, id := range class.ShardIDs(v.board, class.MaxShards) {
+		_, found, err := v.origin.Meta(ctx, id)
 		if err != nil {
 			return 0, err
 		}
@@ -55,7 +54,7 @@ func (v *verifier) shards(ctx context.Context) (n int, err error) {
 		return n, nil
 	}
 	var status struct{ Shards []boardProgress }
-	if body, err := v.sidecar.Ask(ctx, http.MethodGet, "/status/"+string(v.board), nil); err == nil {
+	if body, err := v.sidecar.Ask(ctx, http.MethodGet, "/status/"+url.PathEscape(string(v.board)), nil); err == nil {
 		_ = json.Unmarshal(body, &status) // each shard tells what is wrong with the sidecar
 	}
 	for _, b := range status.Shards {

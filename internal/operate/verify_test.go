@@ -17,6 +17,7 @@ import (
 	"rankcache"
 	"rankcache/internal/cli"
 	"rankcache/internal/lab/fill"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/origin"
 	"rankcache/wire"
@@ -146,9 +147,33 @@ func TestVerifyWithoutSidecar(t *testing.T) {
 		}
 	}
 	t.Log(&text)
-	if report, output, code := b.verify(t, "--sidecar", "127.0.0.1:1"); code != cli.ExitFailed || !strings.Contains(output, "--sidecar 127.0.0.1:1") {
+	if report, output, code := b.verify(t, "--sidecar", "127.0.0.1:1"); code != cli.ExitUnasked || report.Wrong != wrongUnknown || !strings.Contains(output, "nothing is wrong in Redis, but --sidecar 127.0.0.1:1 could not be asked") {
 		t.Errorf("named: exit %d, %s, %+v", code, output, report)
 	}
+	b.byHand(t)
+	if report, output, code := b.verify(t, "--sidecar", "127.0.0.1:1"); code != cli.ExitDiffers || report.Wrong != wrongRedis {
+		t.Errorf("named, and Redis is wrong: exit %d, %s, %+v", code, output, report)
+	}
+}
+
+// A Redis that is away, hangs or does not tell this user is no board that differs, nor one without a meta.
+func TestVerifyWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	must(t, server.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">hush", "~*", "+@all", "-get"))
+	b := &verifyBoard{id: "b"}
+	check := func(how, url string) {
+		t.Helper()
+		_, output, code := b.verify(t, "--redis", url, "--redis-timeout", "300ms")
+		if code != cli.ExitUnasked || !strings.Contains(output, "board b can't be verified: redis") {
+			t.Errorf("%s: exit %d, %s", how, code, output)
+		}
+	}
+	check("no permission", "redis://blind:hush@"+server.Addr())
+	must(t, server.Pause())
+	check("paused", "redis://"+server.Addr())
+	must(t, server.Kill())
+	check("killed", "redis://"+server.Addr())
 }
 
 func TestVerifyUnknown(t *testing.T) {
@@ -163,7 +188,7 @@ func TestVerifyUnknown(t *testing.T) {
 		t.Errorf("adopting: exit %d, %+v", code, report)
 	}
 	must(t, b.client.Del(t.Context(), wire.DefaultNames().MetaKey(b.id)).Err())
-	if report, _, code := b.verify(t, "--sidecar", ""); code != cli.ExitFailed || report.Wrong != wrongUnknown || report.Redis.Meta != nil {
+	if report, _, code := b.verify(t, "--sidecar", ""); code != cli.ExitFailed || report.Wrong != wrongUnknown || report.Redis.Meta != nil || !strings.HasPrefix(report.Reason, notWritten) {
 		t.Errorf("no meta: exit %d, %+v", code, report)
 	}
 	if _, output, code := b.verify(t, "--board", "a b"); code != cli.ExitUsage {

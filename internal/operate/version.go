@@ -33,7 +33,6 @@ type libraryInfo struct {
 	Sum     string `json:"sum"` // of its contents, as in go.sum
 }
 
-// NewVersionCommand returns rankcache version.
 func NewVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",

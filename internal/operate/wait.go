@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,8 +20,7 @@ import (
 const (
 	defaultWaitMax   = 30 * time.Second
 	defaultWaitEvery = 250 * time.Millisecond
-	// waitCall bounds one request, so that a port that accepts and never answers
-	// doesn't take the whole time.
+	// waitCall bounds one request, so that a port that accepts and never answers doesn't take the whole time.
 	waitCall = 2 * time.Second
 	// waitBody is more than a probe answers, in bytes.
 	waitBody = 1 << 20
@@ -35,6 +35,7 @@ type waitOptions struct {
 // WaitReport is the stable JSON of rankcache wait: the last state seen.
 type WaitReport struct {
 	Ready    bool            `json:"ready"`
+	Answered bool            `json:"answered"` // the last request, as rankcache does
 	Reason   string          `json:"reason"`
 	WaitedMs int64           `json:"waited_ms"`
 	Last     json.RawMessage `json:"last,omitempty"` // the last answer, if it was one
@@ -52,7 +53,8 @@ memory. With --url an app waits for the sidecar of its node on the port that it 
 that answers, with --board until it answers this board: a Service leads to ready sidecars alone.
 Progress is written to standard error.
 
-Exit codes: 0 ready, 1 not ready within --max, 2 bad flag.`,
+Exit codes: 0 ready, 1 not ready within --max, 2 bad flag, 4 nobody can tell: there was no answer at the end, or none
+of rankcache, or it does not tell this caller.`,
 		Example: `  rankcache wait --max 2m
   rankcache wait --board 1_2_3 -o json
   rankcache wait --health :8974 --max 10s
@@ -101,9 +103,17 @@ func wait(ctx context.Context, o *waitOptions, progress io.Writer) (*WaitReport,
 			return report, nil
 		}
 		if waited+o.every > o.max || !tick.Sleep(ctx, o.every) {
-			return report, fmt.Errorf("not ready after %v: %s", waited.Round(time.Millisecond), report.Reason)
+			return report, report.err(waited.Round(time.Millisecond))
 		}
 	}
+}
+
+// err returns the exit code as an error: not to be ready is an answer, too.
+func (r *WaitReport) err(after time.Duration) error {
+	if !r.Answered {
+		return &cli.ExitError{Code: cli.ExitUnasked, Err: fmt.Errorf("can't tell whether it is ready, after %v: %s", after, r.Reason)}
+	}
+	return fmt.Errorf("not ready after %v: %s", after, r.Reason)
 }
 
 // look returns the function that asks once.
@@ -114,11 +124,11 @@ func (o *waitOptions) look() (func(context.Context) *WaitReport, error) {
 	}
 	switch {
 	case o.url != "" && o.board != "":
-		flag, text, path, judge = "url", o.url, "/v1/boards/"+o.board+"/top?limit=1", portAnswers
+		flag, text, path, judge = "url", o.url, "/v1/boards/"+url.PathEscape(o.board)+"/top?limit=1", portAnswers
 	case o.url != "":
 		flag, text, path, judge = "url", o.url, "/v1/classes", portAnswers
 	case o.board != "":
-		flag, text, path, judge = "admin", o.admin, "/status/"+o.board, boardOpen
+		flag, text, path, judge = "admin", o.admin, "/status/"+url.PathEscape(o.board), boardOpen
 	}
 	addr, err := cli.ParseAddress(flag, text)
 	if err != nil {
@@ -145,7 +155,7 @@ func askState(ctx context.Context, client *http.Client, at string, judge func(st
 	if err != nil || !json.Valid(body) {
 		return &WaitReport{Reason: fmt.Sprintf("%s answers %s, but not as rankcache does: is it the right port?", at, resp.Status)}
 	}
-	report := &WaitReport{Last: body}
+	report := &WaitReport{Last: body, Answered: resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden}
 	report.Ready, report.Reason = judge(resp.StatusCode, body)
 	return report
 }

@@ -70,15 +70,25 @@ func TestWaitGivesUp(t *testing.T) {
 	defer stranger.Close()
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
+	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"state":"a secret"}`)
+	}))
+	defer guarded.Close()
 	for url, want := range map[string]string{
 		starting.URL:         "a reason",
 		stranger.URL:         "is it the right port",
 		silent.URL:           "no answer",
 		"http://127.0.0.1:1": "refused",
+		guarded.URL:          "a secret",
 	} {
+		exit := cli.ExitUnasked
+		if url == starting.URL {
+			exit = cli.ExitFailed
+		}
 		begin := time.Now()
 		code, report, _ := waitFor(t, "--health", url, "--max", "5ms")
-		if code != cli.ExitFailed || report.Ready || !strings.Contains(report.Reason, want) {
+		if code != exit || report.Ready || report.Answered != (exit == cli.ExitFailed) || !strings.Contains(report.Reason, want) {
 			t.Errorf("%s: exit code %d, report %+v, want %q in it", url, code, report, want)
 		}
 		if took := time.Since(begin); took > time.Minute {

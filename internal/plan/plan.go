@@ -23,7 +23,9 @@ type Question struct {
 	Updates     float64       // a second, of all super-hot boards together
 	History     time.Duration // length of the log that a starting sidecar replays
 	Requests    float64       // reads a second of the whole fleet
-	Small       float64       // share of the reads that Redis answers, 0 to 1
+	Small       float64       // share of the reads, 0 to 1, that are of small boards: Redis answers
+	Hot         float64       // share of the reads that are of hot boards: Redis answers all but pages
+	Own, Around float64       // shares of the reads that are own ranks, and neighbours; the others are pages
 	HotBoards   int           // boards that are hot at the same time
 	Refresh     time.Duration // interval of reading a hot page from Redis
 	Pods        int           // 0: as many as the reads need
@@ -35,8 +37,8 @@ type Question struct {
 	StreamRate  float64       // events a second of one stream
 	LedgerRows  float64       // changes a second that the ledger keeps; 0: no ledger
 	LedgerKeep  time.Duration // how long; 0: for ever
-	// Rolling is how many of the updates, in a second, change boards that a rolling class sums up. Primes are the members that
-	// such a class's boards have together in a PrimePeriod, and PrimeRate is how many the controller sends in a second.
+	// Rolling is how many updates a second change boards that a rolling class sums up, Primes the members of such a
+	// class's boards in a PrimePeriod, PrimeRate how many the controller sends in a second.
 	Rolling     float64
 	Primes      int
 	PrimePeriod time.Duration
@@ -58,6 +60,8 @@ type Answer struct {
 	PodMemoryMiB    float64 `json:"pod_memory_mib"`    // the lowest limit with which all boards are admitted
 	PodCPU          float64 `json:"pod_cpu_cores"`     // reads and updates
 	PodReads        float64 `json:"pod_reads_per_s"`   // answered by one pod
+	FromMemory      float64 `json:"from_memory"`       // share of the reads
+	Reads           []Reads `json:"reads"`             // by kind
 	PodUpdates      float64 `json:"pod_updates_per_s"` // applied by each pod
 	OpenSeconds     float64 `json:"open_s"`            // from start to the last board open
 	LogUpdates      float64 `json:"log_updates"`       // replayed by a pod that starts
@@ -102,9 +106,7 @@ type Answer struct {
 	Reasons []string `json:"reasons"`
 }
 
-// MaxPodCPU is the load, in cores, of a sidecar for which pods are computed: the rest
-// of a core is for peaks.
-const MaxPodCPU = 0.5
+const MaxPodCPU = 0.5 // the load, in cores, of a sidecar for which pods are computed: the rest of a core is for peaks
 
 const mib = 1 << 20
 
@@ -129,7 +131,7 @@ func Make(q Question) Answer {
 	a.PodReads, a.PodUpdates = q.Requests/sidecars, q.Updates
 	a.LiveEvents = float64(q.Streams) * q.StreamRate
 	a.LiveCPU, a.LiveMiB = a.LiveEvents*eventSeconds, q.inStreams()/mib
-	a.PodCPU = a.PodReads*readSeconds + q.besideReads()
+	a.PodCPU = a.PodReads*q.readSeconds() + q.besideReads()
 	a.LedgerDayMiB = q.LedgerRows * 86400 * rowBytes / mib
 	a.LedgerMiB = a.LedgerDayMiB * q.LedgerKeep.Hours() / 24
 	a.starts(q, float64(members), float64(a.UpdateBytes))
@@ -149,8 +151,7 @@ func Make(q Question) Answer {
 	return a
 }
 
-// lowestLimit returns the bytes with which serve admits all boards. They are filled one
-// after the other when memory is short.
+// lowestLimit returns the bytes with which serve admits all boards, filled one by one when memory is short.
 func (q Question) lowestLimit() float64 {
 	need, fill := 0.0, 0.0
 	for _, n := range slices.Concat(q.Members, q.Lingering) {
@@ -162,14 +163,13 @@ func (q Question) lowestLimit() float64 {
 	return max(need/askedShare, (inGo+outsideBytes)/(1-kernelShare))
 }
 
-// inStreams returns the bytes of the live streams of a pod.
 func (q Question) inStreams() float64 {
 	return float64(q.Streams-q.HTTP2)*streamBytes + float64(q.HTTP2)*http2StreamBytes
 }
 
 // podsNeeded returns how many pods keep each sidecar at or below MaxPodCPU.
 func (q Question) podsNeeded() int {
-	reads := q.Requests * readSeconds
+	reads := q.Requests * q.readSeconds()
 	return max(int(math.Ceil(reads/(MaxPodCPU-q.besideReads()))), 1)
 }
 
@@ -178,21 +178,20 @@ func (q Question) besideReads() float64 {
 	return q.Updates*updateSeconds + float64(q.Streams)*q.StreamRate*eventSeconds
 }
 
-// redis sets the load of Redis without and with sidecars. Pages of hot boards that
-// are due together are read in one round trip.
+// redis sets the load of Redis without and with sidecars. Hot pages due together take one round trip.
 func (a *Answer) redis(q Question) {
-	small := q.Requests * q.Small
 	pages := 0.0
 	if q.HotBoards > 0 {
 		pages = float64(a.Sidecars) * float64(q.HotBoards) / q.Refresh.Seconds()
 	}
 	changes := q.Updates + a.RollingChanges
 	commands := changes * CommandRedisSeconds
-	a.RedisBefore = q.Requests + changes
-	a.RedisAfter = small + pages + a.RestTrips + changes
+	a.reads(q)
+	a.RedisBefore += changes
+	a.RedisAfter += pages + a.RestTrips + changes
 	a.wakes(q, a.RedisAfter)
-	a.RedisBeforeCPU = q.Requests*redisSeconds + commands
-	a.RedisAfterCPU = (small+pages)*redisSeconds + a.RestCPU + commands
+	a.RedisBeforeCPU += commands
+	a.RedisAfterCPU += pages*redisSeconds + a.RestCPU + commands
 }
 
 // updateBytes returns the bytes of one record: value, key and Kafka's overhead.
@@ -215,8 +214,10 @@ func (q Question) Check() string {
 		return "pods-per-node, keepers, audit-rows, snapshot-every, topics: want 0 or more"
 	case q.Keepers > 0 && q.StatesEvery <= 0:
 		return "states-every: want more than 0"
-	case q.Small < 0 || q.Small > 1 || math.IsNaN(q.Small):
-		return "small: want a share from 0 to 1"
+	case !(q.Small >= 0 && q.Hot >= 0 && q.Small+q.Hot <= 1):
+		return "small, hot-reads: want shares from 0 to 1, of 1 together at most"
+	case !(q.Own >= 0 && q.Around >= 0 && q.Own+q.Around <= 1):
+		return "own, around: want shares from 0 to 1, of 1 together at most"
 	case !(q.Updates >= 0 && q.Requests >= 0) || math.IsInf(q.Updates+q.Requests, 0):
 		return "updates, requests: want 0 or more a second"
 	case q.Streams < 0 || !(q.StreamRate >= 0 && q.LedgerRows >= 0) || math.IsInf(q.StreamRate+q.LedgerRows, 0) || q.LedgerKeep < 0:
@@ -252,10 +253,8 @@ const (
 )
 
 const (
-	// idleRedis is the load of Redis, in cores, below which sidecars are not needed.
-	idleRedis = 0.1
-	// minGain is the share of Redis's work that sidecars should save at least.
-	minGain = 0.5
+	idleRedis = 0.1 // the load of Redis, in cores, below which sidecars are not needed
+	minGain   = 0.5 // the share of Redis's work that sidecars should save at least
 	// mostRest and mostFetchMB are the cores of Redis, and the MB/s of Kafka, that a fleet may take for itself.
 	mostRest, mostFetchMB = 0.5, 100
 )
@@ -274,14 +273,18 @@ func (a *Answer) judge(q Question) {
 	if saved := 1 - a.RedisAfterCPU/a.RedisBeforeCPU; saved < minGain {
 		doubt("sidecars save only %.0f %% of Redis's work: most reads are of small boards, or most of the work is updates", max(saved, 0)*100)
 	}
+	if a.FromMemory < minGain {
+		doubt("%.0f %% of the reads are answered from memory: of small boards Redis answers, and of hot ones all but pages: name boards super-hot (--members)", a.FromMemory*100)
+	}
 	if total := a.PodMemoryMiB * float64(a.Sidecars); a.PodMemoryMiB > 2048 {
 		doubt("%.0f MiB in every pod, %.0f MiB in total: make fewer boards super-hot", a.PodMemoryMiB, total)
 	}
 	if a.WriterCPU > 1 {
 		doubt("these updates keep %.1f cores of writers busy: run several; Redis spends %.1f cores on them", a.WriterCPU, (q.Updates+a.RollingChanges)*CommandRedisSeconds)
 	}
+	kept := math.Floor(mostRest * float64(a.Sidecars) / max(a.RestCPU, 1e-9)) // sidecars that need no keeper
 	if a.RestCPU > mostRest {
-		doubt("the sidecars keep %.1f cores of Redis busy while nobody asks: run keepers (--keepers), or one sidecar a node (--pods-per-node)", a.RestCPU)
+		doubt("the sidecars keep %.1f cores of Redis busy while nobody asks: run keepers (--keepers), which more than %.0f sidecars need, or one sidecar a node (--pods-per-node)", a.RestCPU, kept)
 	}
 	if a.KafkaFetchMB > mostFetchMB {
 		doubt("fetches of %d sidecars take %.0f MB/s of Kafka beside the updates, because each names all topics: have boards share the topics of classes (--topics), or run one sidecar a node (--pods-per-node)", a.Sidecars, a.KafkaFetchMB)
@@ -292,4 +295,7 @@ func (a *Answer) judge(q Question) {
 		return
 	}
 	doubt("Redis goes from %.0f to %.0f calls/s", a.RedisBefore, a.RedisAfter)
+	if q.Keepers == 0 && a.RestCPU > 0 {
+		doubt("more than %.0f sidecars need a keeper (--keepers)", kept)
+	}
 }

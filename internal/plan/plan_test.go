@@ -45,6 +45,33 @@ func TestMake(t *testing.T) {
 	}
 }
 
+// Own ranks of hot boards are Redis's: only pages of these are in memory.
+func TestReadsByKind(t *testing.T) {
+	q := evening
+	q.Members, q.Updates, q.Hot, q.Own, q.Around = nil, 0, 0.95, 0.3, 0.1
+	a := Make(q)
+	near(t, "from memory", a.FromMemory, 0.6*0.95)
+	near(t, "before", a.RedisBefore, 200_000*(0.9+0.2))
+	calls := 200_000*(0.6*0.05+0.3+0.1*2) + 400
+	if rest := a.RedisAfter - calls; rest < 0 || rest > 40*20 {
+		t.Errorf("%.0f calls after, want %.0f and the sidecars' own", a.RedisAfter, calls)
+	}
+	near(t, "cpu before", a.RedisBeforeCPU, 200_000*redisSeconds*(0.6+0.3*redisOwnShare+0.1*(1+redisOwnShare)))
+	near(t, "cpu", a.PodCPU, 5000*(0.6*readSeconds+0.3*ownSeconds+0.1*aroundSeconds))
+	q.Hot = 0 // all that is not small is whole in memory
+	near(t, "super-hot", Make(q).FromMemory, 0.95)
+	q.Hot, q.Own, q.Around = 0.95, 0.7, 0.1
+	if a := Make(q); a.Verdict != Doubtful || !strings.Contains(strings.Join(a.Reasons, " "), "19 % of the reads are answered from memory") {
+		t.Errorf("%s: %v", a.Verdict, a.Reasons)
+	}
+	for _, wrong := range []func(*Question){func(q *Question) { q.Hot = 0.96 }, func(q *Question) { q.Own = 0.95 }, func(q *Question) { q.Around = -1 }, func(q *Question) { q.Own = math.NaN() }} {
+		other := q
+		if wrong(&other); other.Check() == "" {
+			t.Errorf("%+v is taken", other)
+		}
+	}
+}
+
 // Boards that linger take memory, and nothing else.
 func TestLingering(t *testing.T) {
 	q, without := evening, Make(evening)
@@ -241,6 +268,9 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"memberBytes", memberBytes, `\((\d+) B at 210,000, \d+ at 57,000\)`, 1},
 		{"counterBytes", counterBytes, `\| memory of the counters \| \| ([\d.]+) MB \|`, 1e6},
 		{"readSeconds", readSeconds, `\| rankcache top50 super-hot \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
+		{"ownSeconds", ownSeconds, `\| rankcache standing \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
+		{"aroundSeconds", aroundSeconds, `\| rankcache neighbours \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
+		{"redisOwnShare", redisOwnShare, `takes ([\d.]+) of the CPU of a page of 50 rows`, 1},
 		{"readsPerSecond", readsPerSecond, `\| rankcache top50 super-hot \| tcp \| ([\d,]+) \|`, 1},
 		{"updatingPerSecond", updatingPerSecond, `\| rankcache top50 updates 50k/s \| tcp \| ([\d,]+) \|`, 1},
 		{"redisPerSecond", redisPerSecond, `\| redis zrevrange50 \| tcp \| ([\d,]+) \|`, 1},

@@ -10,12 +10,10 @@ type rest struct {
 }
 
 const (
-	StretchRows  = 256  // of one request of the walk
-	ShortestWalk = 0.05 // seconds between two requests
-	// boardsAnInterval is for how many boards a keeper's interval is what it is set to.
-	boardsAnInterval = 1000
-	// selfCheck is how often a sidecar reads each board itself though a keeper does, in seconds.
-	selfCheck = 300
+	StretchRows      = 256  // of one request of the walk
+	ShortestWalk     = 0.05 // seconds between two requests
+	boardsAnInterval = 1000 // for how many boards a keeper's interval is what it is set to
+	selfCheck        = 300  // how often a sidecar reads each board itself though a keeper does, in seconds
 )
 
 // walk returns the requests and rows a second by which all boards are compared with Redis.
@@ -61,7 +59,7 @@ func (q Question) sidecar() rest {
 	return r
 }
 
-// reports returns whether sidecars are asked for boards that they have no whole copy of, which they report to the keeper.
+// reports returns whether sidecars report boards to the keeper: those asked for that they have no copy of.
 func (q Question) reports() bool { return q.HotBoards > 0 || q.Requests*q.Small > 0 }
 
 // keeper is the keeper that works; the others only try for its lease.
@@ -104,8 +102,7 @@ func (a *Answer) wakes(q Question, perSecond float64) {
 	a.PodRestRedis += q.sidecar().trips * WakeSeconds(perSecond)
 }
 
-// WakeSeconds returns what Redis takes for a round trip beside its command, where there are so many a second: it sleeps between those
-// that are far apart.
+// WakeSeconds returns what Redis takes for a round trip beside its command: it sleeps between those far apart.
 func WakeSeconds(perSecond float64) float64 {
 	apart, power := 1000/max(perSecond, 1), 0.3 // ms
 	if apart > 1 {
@@ -114,7 +111,6 @@ func WakeSeconds(perSecond float64) float64 {
 	return min(max(tripSeconds*math.Pow(apart, power), busyTripSeconds), rareTripSeconds)
 }
 
-// starts sets what a sidecar that starts reads.
 func (a *Answer) starts(q Question, members float64, updateBytes float64) {
 	sidecars := float64(a.Sidecars)
 	a.LogUpdates = max(q.Updates*q.History.Seconds(), members)

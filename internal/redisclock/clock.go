@@ -1,7 +1,6 @@
-// Package redisclock tells the time of Redis, by which all writers and controllers judge whether a
-// period has begun or ended: by clocks of their own they would judge one command differently. Where
-// this machine's clock and Redis's differ, one of them is wrong, and nobody knows which; then
-// nothing is to be judged.
+// Package redisclock tells the time of Redis, by which all writers and controllers judge whether a period has begun or
+// ended: by clocks of their own they would judge one command differently. Where this machine's clock and Redis's
+// differ, one of them is wrong, and nobody knows which; then nothing is to be judged.
 package redisclock
 
 import (
@@ -17,14 +16,10 @@ import (
 )
 
 const (
-	// Good is how long a comparison holds.
-	Good = 10 * time.Second
-	// every is the time between two, so that hardly any caller has to wait for one.
-	every = Good / 2
-	// maxTrip is the longest round trip of a comparison: its half is the error.
-	maxTrip = time.Second
-	// maxStep is how far a clock may be set between two, or stand still with its machine.
-	maxStep = time.Second
+	Good    = 10 * time.Second // how long a comparison holds
+	every   = Good / 2         // the time between two, so that hardly any caller has to wait for one
+	maxTrip = time.Second      // the longest round trip of a comparison: its half is the error
+	maxStep = time.Second      // how far a clock may be set between two, or stand still with its machine
 )
 
 // Wrong is the error that the two clocks differ.
@@ -40,15 +35,13 @@ func (w *Wrong) Error() string {
 	return fmt.Sprintf("the clock of this machine is %v %s that of Redis: set right the one that is wrong", w.Ahead.Abs().Round(time.Millisecond), way)
 }
 
-// Clock is the clock of a Redis server, in a cluster of any master. All methods may be called
-// concurrently.
+// Clock is the clock of a Redis server, in a cluster of any master. All methods may be called concurrently.
 type Clock struct {
 	Local func() time.Time // time.Now, except in tests
 	ask   func(context.Context) (time.Time, error)
 	last  atomic.Pointer[comparison] // nil before the first
 }
 
-// comparison is one time on both clocks.
 type comparison struct {
 	local, redis time.Time // the first has the monotonic clock, too
 	fuzz         time.Duration
@@ -59,11 +52,9 @@ func New(client redis.UniversalClient) *Clock {
 	return &Clock{Local: time.Now, ask: func(ctx context.Context) (time.Time, error) { return client.Time(ctx).Result() }}
 }
 
-// Now returns the time of Redis.
 func (c *Clock) Now() time.Time { return c.At(c.Local()) }
 
-// At returns the time that Redis had at a time of this machine. It goes by the last comparison
-// and this machine's monotonic clock, which nobody sets; before the first one both are the same.
+// At returns Redis's time at a time of this machine, by the last comparison; before the first both are the same.
 func (c *Clock) At(local time.Time) time.Time {
 	last := c.last.Load()
 	if last == nil {
@@ -72,8 +63,7 @@ func (c *Clock) At(local time.Time) time.Time {
 	return last.redis.Add(local.Sub(last.local))
 }
 
-// Compare returns once the last comparison is not older than within. The error is that Redis did
-// not tell its time, or took too long.
+// Compare returns once the last comparison is within that age. The error: Redis did not tell its time soon enough.
 func (c *Clock) Compare(ctx context.Context, within time.Duration) error {
 	begun := c.Local()
 	if last := c.last.Load(); last != nil && last.holds(begun, within) {

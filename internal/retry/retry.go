@@ -14,14 +14,13 @@ import (
 // Policy tells how attempts are repeated.
 type Policy struct {
 	First, Most time.Duration // pauses, which grow
-	// Failed is called for each attempt that failed and is repeated.
-	Failed func()
-	Log    *slog.Logger
-	Every  time.Duration // between two lines in the log
+	Failed      func()        // called for each attempt that failed and is repeated
+	Log         *slog.Logger
+	Every       time.Duration // between two lines in the log
 }
 
-// Do calls attempt until it succeeds or ctx ends, which is its only error but for attempt's permanent ones ([backoff.Permanent]);
-// it comes with that of the last attempt that tells why there was another. of names the server.
+// Do calls attempt until it succeeds or ctx ends, which is its only error but for attempt's permanent ones
+// ([backoff.Permanent]); it comes with that of the last attempt that tells why there was another. of names the server.
 func Do(ctx context.Context, of string, p Policy, attempt func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = p.First, p.Most

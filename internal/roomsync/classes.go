@@ -5,21 +5,18 @@ import (
 	"sync"
 	"time"
 
-	"rankcache"
 	"rankcache/rooms"
 )
 
-// files are the rooms file and what is in force with the classes set at run time. They are
-// replaced together.
+// files are the rooms file and what is in force with the classes set at run time. They are replaced together.
 type files struct {
-	check    func(rankcache.BoardID) error
+	check    func(*rooms.File) error
 	own      *rooms.File // as it was read
 	document string      // of the classes set at run time; "": none
 	file     *rooms.File // own with the classes of document
 }
 
-// next returns what is in force after a change, or why a class does not go with the others or
-// with what it is now, or no board has an id that is named.
+// next returns what is in force after a change, or why a class or an id can't be.
 func (s *files) next(own *rooms.File, document string) (files, error) {
 	next, now := files{s.check, own, document, own}, time.Now()
 	err := own.CheckChange(s.file, now)
@@ -30,7 +27,7 @@ func (s *files) next(own *rooms.File, document string) (files, error) {
 		err = next.file.CheckChange(s.file, now)
 	}
 	if err == nil {
-		err = next.file.CheckBoards(s.check)
+		err = s.check(next.file)
 	}
 	return next, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,14 +22,12 @@ import (
 // symlink swap, an editor's rename and a copy all look the same to a reader.
 const DefaultEvery = time.Second
 
-// maxFirstPolls is after how many polls the first tiers are published even if Redis
-// has not answered.
+// maxFirstPolls is after how many polls the first tiers are published even if Redis has not answered.
 const maxFirstPolls = 3
 
 // Origin reads which boards run in rooms.
 type Origin interface {
-	// RoomBoards returns the boards of each uid, sorted. A room that could not be
-	// read is missing from the map and explained by the error.
+	// RoomBoards returns the boards of each uid, sorted. The error explains rooms that could not be read.
 	RoomBoards(ctx context.Context, uids []string) (map[string][]rankcache.BoardID, error)
 }
 
@@ -36,22 +35,31 @@ type Origin interface {
 type Config struct {
 	File  string                            // rooms file; "": none
 	Parse func([]byte) (*rooms.File, error) // of its content; nil: [rooms.Parse]
-	// CheckBoard returns why no board has an id, such as [wire.Names.CheckBoard]; nil:
-	// [rankcache.BoardID.Check].
+	// CheckBoard returns why no board has an id, such as [wire.Names.CheckBoard]; nil: [rankcache.BoardID.Check].
 	CheckBoard func(rankcache.BoardID) error
+	// NoLog refuses what can't be without Kafka ([rooms.File.CheckWithoutLog]).
+	NoLog bool
 
 	Every  time.Duration // 0: DefaultEvery
 	Origin Origin
 	Shared Shared // rooms set at run time; nil: none
-	// Histories returns for each board a name of what its server has been through, as that of [rankcache/origin] does: with
-	// another one, what is gone from Redis is lost, and stays in force for a time; nil: it is deleted.
-	Histories func(context.Context, []rankcache.BoardID) ([]string, error)
+	// Histories returns for each board a name of what its server has been through, as that of [rankcache/origin] does:
+	// with another one, what is gone from Redis is lost, and stays in force for a time; nil: it is deleted.
+	Histories func(ctx context.Context, boards []rankcache.BoardID, now bool) ([]string, error)
 	Kept      Kept // nil: what Redis tells is not kept over a restart
-	// Changed is called with every new tiers, one call at a time, on the goroutine
-	// that polled. The first call waits until all sources were read, or Redis has
-	// failed for a few polls. nil: not called.
+	// Changed is called with every new tiers, one call at a time, on the goroutine that polled. The first call waits
+	// until all sources were read, or Redis has failed for a few polls. nil: not called.
 	Changed func(*rooms.Tiers)
 	Log     *slog.Logger
+}
+
+func (cfg Config) checkFile(f *rooms.File) error {
+	if cfg.NoLog {
+		if err := f.CheckWithoutLog(); err != nil {
+			return err
+		}
+	}
+	return f.CheckBoards(cfg.CheckBoard)
 }
 
 // Follower publishes the tiers in force. Its methods may be called concurrently.
@@ -72,6 +80,7 @@ type Follower struct {
 	running     map[string][]rankcache.BoardID
 	kept        told
 	lost        losses
+	found
 	keepFailed  bool // the last time
 	sharedRead  bool // the hash was read once
 	runningRead bool // the boards of all rooms were read once
@@ -98,8 +107,10 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 	if cfg.Changed == nil {
 		cfg.Changed = func(*rooms.Tiers) {}
 	}
-	f := &Follower{cfg: cfg, metrics: newMetrics(reg), files: files{check: cfg.CheckBoard, own: &rooms.File{}, file: &rooms.File{}}, sharedGate: sharedGate{done: make(chan struct{})},
+	f := &Follower{cfg: cfg, metrics: newMetrics(reg), files: files{check: cfg.checkFile, own: &rooms.File{}, file: &rooms.File{}}, sharedGate: sharedGate{done: make(chan struct{})},
 		lost: losses{fields: make(map[string]string), running: make(map[string][]rankcache.BoardID)}}
+	f.found.used.Store(&map[rankcache.BoardID]*atomic.Int64{})
+	f.found.more = make(map[rankcache.BoardID]bool)
 	f.status.File.File = cfg.File
 	if cfg.Shared != nil {
 		f.status.Dynamic.Key = cfg.Shared.Key()
@@ -111,12 +122,10 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 // Tiers returns the tiers in force, never nil.
 func (f *Follower) Tiers() *rooms.Tiers { return f.tiers.Load() }
 
-// File returns the rooms file in force with the classes set at run time, never nil: an
-// empty one without either.
+// File returns the rooms file in force with the classes set at run time, never nil: an empty one without either.
 func (f *Follower) File() *rooms.File { return f.merged.Load().file }
 
-// Bypasses returns the bypasses in force, that of all boards first. They must not be
-// changed.
+// Bypasses returns the bypasses in force, that of all boards first. They must not be changed.
 func (f *Follower) Bypasses() []rooms.Bypass { return f.merged.Load().bypasses }
 
 // Mode returns the mode in force for a board or its room.
@@ -127,9 +136,7 @@ func (f *Follower) Mode(board rankcache.BoardID, room string) rooms.Mode {
 // Boards returns the boards of one mode in force, sorted. The slice is the caller's.
 func (f *Follower) Boards(mode rooms.Mode) []rankcache.BoardID { return f.tiers.Load().Boards(mode) }
 
-// Load reads the file for the first time and publishes the tiers that need no
-// Redis. A file that can't be read or parsed is an error here; later the last
-// good one stays in force.
+// Load reads the file for the first time and publishes the tiers that need no Redis. A bad file is an error only here.
 func (f *Follower) Load() error {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()
@@ -159,15 +166,14 @@ func (f *Follower) poll(ctx context.Context) {
 	f.recordFileError(err)
 	f.lookAtHistory(ctx)
 	sharedChanged, _ := f.readShared(ctx) // its error is in the status
-	f.putInForce(ctx, fileChanged || sharedChanged)
+	f.putInForce(ctx, f.lookAtFound() || fileChanged || sharedChanged)
 	f.noteHistory()
 	f.polls++
 	f.checkResolved()
 	f.keep()
 }
 
-// putInForce publishes what was read or has just been written by this process, if that has changed, a
-// period has begun or ended, or a room has other boards.
+// putInForce publishes what was read or written here, if that, a period or a room's boards have changed.
 func (f *Follower) putInForce(ctx context.Context, changed bool) {
 	changed = f.nameClassBoards() || changed
 	f.putBypasses(time.Now()) // before the rooms' boards are read: it has to act in any case
@@ -180,15 +186,14 @@ func (f *Follower) putInForce(ctx context.Context, changed bool) {
 // publish merges the sources, resolves them and makes the tiers visible.
 func (f *Follower) publish() {
 	m := merge(f.file, f.classBoards, f.dynamic.entries, f.running)
-	t := m.inForce.Resolve(f.running).Bypassing(f.bypasses)
+	t := m.inForce.Resolve(f.running, slices.Sorted(maps.Keys(*f.found.used.Load()))...).Bypassing(f.bypasses)
 	m.bypasses, m.document = f.bypasses, f.document
 	f.merged.Store(m)
 	f.tiers.Store(t)
 	f.metrics.superHot.Set(float64(len(t.Boards(rooms.ModeSuperHot))))
 }
 
-// putBypasses puts into force what the hash has for this time, and logs what begins and
-// what ends. The calls of Changed are for modes, which it doesn't change.
+// putBypasses puts into force what the hash has for this time, and logs it. Changed is called for modes only.
 func (f *Follower) putBypasses(now time.Time) {
 	var next []rooms.Bypass
 	for _, b := range f.dynamic.bypasses {
@@ -215,20 +220,22 @@ func (f *Follower) putBypasses(now time.Time) {
 }
 
 func (f *Follower) logBypasses(next []rooms.Bypass) {
+	before := make(map[string]rooms.Bypass, len(f.bypasses))
 	for _, b := range f.bypasses {
-		if !slices.ContainsFunc(next, func(n rooms.Bypass) bool { return n.Field() == b.Field() }) {
-			f.cfg.Log.Warn("bypass has ended, local copies answer again", "board", b.String(), "by", b.By)
-		}
+		before[b.Field()] = b
 	}
 	for _, b := range next {
-		if !slices.Contains(f.bypasses, b) {
+		was := before[b.Field()]
+		if delete(before, b.Field()); was != b {
 			f.cfg.Log.Warn("bypass is in force, Redis answers", "board", b.String(), "by", b.By, "until", b.Until)
 		}
 	}
+	for _, b := range before {
+		f.cfg.Log.Warn("bypass has ended, local copies answer again", "board", b.String(), "by", b.By)
+	}
 }
 
-// nameClassBoards finds which boards the modes of classes are for now, as periods end
-// and begin.
+// nameClassBoards finds which boards the modes of classes are for now, as periods end and begin.
 func (f *Follower) nameClassBoards() (changed bool) {
 	named := f.file.ClassBoards(time.Now())
 	changed = !slices.Equal(named, f.classBoards)
@@ -243,9 +250,8 @@ func (f *Follower) notify() {
 	}
 }
 
-// checkResolved starts the calls of Changed once the tiers are complete, because
-// readiness waits for the boards of the first call, or after maxFirstPolls, so that
-// an outage of Redis does not block it.
+// checkResolved starts the calls of Changed once the tiers are complete, because readiness waits for the boards of the
+// first call, or after maxFirstPolls, so that an outage of Redis does not block it.
 func (f *Follower) checkResolved() {
 	sharedRead := f.sharedRead || f.cfg.Shared == nil
 	if sharedRead {

@@ -17,7 +17,7 @@ func FuzzParseEntries(f *testing.F) {
 	f.Add("bypass:a", `{"board":"a","by":"x","from":"2026-11-22T18:00:00Z","until":"2026-11-22T18:10:00Z"}`)
 	f.Add("bypass:*", `{"all":true,"by":"x","from":"2026-11-22T18:00:00Z","until":"2026-11-22T18:10:00Z"}`)
 	f.Fuzz(func(t *testing.T, field, value string) {
-		d, bad := (&files{check: rankcache.BoardID.Check}).parse(map[string]string{field: value})
+		d, bad := (&files{check: Config{CheckBoard: rankcache.BoardID.Check}.checkFile}).parse(map[string]string{field: value})
 		if len(d.entries)+len(d.bypasses)+len(bad) != 1 {
 			t.Fatalf("%d entries, %d bypasses and %d bad ones of one field", len(d.entries), len(d.bypasses), len(bad))
 		}

@@ -15,14 +15,12 @@ import (
 
 // Limits of the shared hash: every sidecar reads all of it every second.
 const (
-	MaxDynamic  = 1000 // rooms and boards
-	MaxBypasses = 100  // boards that are bypassed by name
-	// maxFields is more than both: bypasses that have ended stay until the next one is set.
-	maxFields = MaxDynamic + 3*MaxBypasses
+	MaxDynamic  = 1000                       // rooms and boards
+	MaxBypasses = 100                        // boards that are bypassed by name
+	maxFields   = MaxDynamic + 3*MaxBypasses // more than both: bypasses that have ended stay until the next one is set
 )
 
-// Shared stores the rooms that operators set at run time, as the fields and values
-// of [rooms.Entry]. All methods may be called concurrently.
+// Shared stores the rooms set at run time, as fields and values of [rooms.Entry]. Safe for concurrent use.
 type Shared interface {
 	// Key is its name for operators.
 	Key() string
@@ -40,13 +38,11 @@ type Hash struct {
 	timeout time.Duration
 }
 
-// NewHash returns the hash at key; timeout limits each call. The caller closes the
-// client.
+// NewHash returns the hash at key; timeout limits each call. The caller closes the client.
 func NewHash(client redis.UniversalClient, key string, timeout time.Duration) *Hash {
 	return &Hash{client, key, timeout}
 }
 
-// Key returns the Redis key.
 func (h *Hash) Key() string { return h.key }
 
 // Entries reads the hash, unless it has more fields than the limits allow.
@@ -132,7 +128,7 @@ func (s *files) parse(fields map[string]string) (d dynamic, bad []BadEntry) {
 	return d, bad
 }
 
-// checkEntry returns why no board has an id that the entry names.
+// checkEntry returns why the entry can't be in force here.
 func (s *files) checkEntry(e rooms.Entry) error {
 	var f rooms.File
 	if e.Room != nil {
@@ -140,7 +136,7 @@ func (s *files) checkEntry(e rooms.Entry) error {
 	} else {
 		f.Rules = []rooms.Rule{*e.Rule}
 	}
-	return f.CheckBoards(s.check)
+	return s.check(&f)
 }
 
 func (d *dynamic) parse(field, value string) error {
@@ -177,8 +173,7 @@ func sameEntry(a, b rooms.Entry) bool {
 		(a.Room.Boards == nil) == (b.Room.Boards == nil) && slices.Equal(a.Room.Boards, b.Room.Boards)
 }
 
-// fieldOf returns the hash field of a room or a board pattern; exactly one of both
-// must be set.
+// fieldOf returns the hash field of a room or a board pattern; exactly one of both must be set.
 func fieldOf(uid, match string) (string, error) {
 	switch {
 	case (uid == "") == (match == ""):

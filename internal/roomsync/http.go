@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/rooms"
 )
 
@@ -23,12 +25,10 @@ const (
 	CodeUnknownClass = "unknown_class"
 )
 
-// ProblemWriter writes an error response in the listener's format. argument names
-// the wrong argument, if there is one.
+// ProblemWriter writes an error response in the listener's format. argument names the wrong argument, if there is one.
 type ProblemWriter func(w http.ResponseWriter, code, argument, detail string)
 
-// Handler serves GET, POST and DELETE of /rooms, POST and DELETE of /rooms/bypass, and GET,
-// PUT and DELETE of /classes, on the admin port. The caller authorizes all but GET.
+// Handler serves /rooms, /rooms/bypass and /classes on the admin port. The caller authorizes all but GET.
 type Handler struct {
 	follower *Follower
 	problem  ProblemWriter
@@ -37,12 +37,10 @@ type Handler struct {
 // NewHandler returns a handler that shows and changes the rooms of f.
 func NewHandler(f *Follower, problem ProblemWriter) *Handler { return &Handler{f, problem} }
 
-// listBody is the response of GET /rooms.
 type listBody struct {
-	Rooms  []RoomRow `json:"rooms"`
-	Boards []RuleRow `json:"boards"`
-	// Bypasses are in force.
-	Bypasses []rooms.Bypass `json:"bypasses"`
+	Rooms    []RoomRow      `json:"rooms"`
+	Boards   []RuleRow      `json:"boards"`
+	Bypasses []rooms.Bypass `json:"bypasses"` // in force
 	Status
 }
 
@@ -82,14 +80,15 @@ func (h *Handler) Delete(w http.ResponseWriter, r *http.Request) {
 	h.removed(w, found, err, CodeUnknownRoom, "nothing is set at run time for "+field)
 }
 
-// body reads the request's body. It responds and returns false if the body has more than limit bytes, or
-// ends early: half a document may be a good one.
+// body reads up to limit bytes. It responds and returns false otherwise: half a document may be a good one.
 func (h *Handler) body(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		h.problem(w, CodeTooLarge, "", fmt.Sprintf("want at most %d KiB", limit>>10))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		httpserve.BodyProblem(err).Write(w)
 	case err != nil:
 		h.problem(w, CodeBadArgument, "body", "the body ended early")
 	}
@@ -109,7 +108,6 @@ func (h *Handler) changed(w http.ResponseWriter, err error, respond func()) {
 	}
 }
 
-// removed responds to a DELETE of what was found or not.
 func (h *Handler) removed(w http.ResponseWriter, found bool, err error, code, detail string) {
 	switch {
 	case err != nil:
@@ -176,4 +174,48 @@ func (h *Handler) DeleteBypass(w http.ResponseWriter, r *http.Request) {
 	}
 	found, err := h.follower.EndBypass(context.WithoutCancel(r.Context()), board, all)
 	h.removed(w, found, err, CodeUnknownRoom, "nothing of that name is bypassed; GET /rooms lists what is")
+}
+
+// ClassRow is one class in force as GET /classes shows it.
+type ClassRow struct {
+	Name    string `json:"name"`
+	Board   string `json:"board"`
+	Period  string `json:"period"`
+	TZ      string `json:"tz"`
+	Mode    string `json:"mode"`
+	Durable bool   `json:"durable,omitempty"` // also set where it follows from other settings
+	Source  string `json:"source"`            // file or dynamic
+}
+
+// ClassList is the response of GET /classes.
+type ClassList struct {
+	Classes  []ClassRow `json:"classes"`
+	Document string     `json:"document"` // as it was set at run time; "": none
+}
+
+// GetClasses lists the classes in force, and what is set at run time.
+func (h *Handler) GetClasses(w http.ResponseWriter, _ *http.Request) {
+	m := h.follower.merged.Load()
+	list := ClassList{Classes: []ClassRow{}, Document: m.document}
+	for _, c := range m.file.Classes {
+		row := ClassRow{c.Name(), c.Template(), c.Calendar().String(), c.Calendar().Zone(), c.Mode.String(), c.Durable, sourceFile}
+		if c.SetAtRunTime() {
+			row.Source = sourceDynamic
+		}
+		list.Classes = append(list.Classes, row)
+	}
+	writeJSON(w, list)
+}
+
+// PutClasses sets the classes of a document on all that follow the hash and responds as GetClasses does.
+func (h *Handler) PutClasses(w http.ResponseWriter, r *http.Request) {
+	if document, ok := h.body(w, r, rooms.MaxMoreClasses); ok {
+		h.changed(w, h.follower.SetClasses(context.WithoutCancel(r.Context()), document), func() { h.GetClasses(w, r) })
+	}
+}
+
+// DeleteClasses takes away the classes that were set at run time.
+func (h *Handler) DeleteClasses(w http.ResponseWriter, r *http.Request) {
+	found, err := h.follower.UnsetClasses(context.WithoutCancel(r.Context()))
+	h.removed(w, found, err, CodeUnknownClass, "no classes are set at run time")
 }

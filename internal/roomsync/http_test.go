@@ -54,7 +54,7 @@ func TestHandler(t *testing.T) {
 			`{"uid":"88","mode":"blocked","boards":[],"source":"dynamic","overridden":true}`},
 		{"POST", "/rooms", `{"match":"9_*","mode":"blocked"}`, 200,
 			`{"match":"9_*","mode":"blocked","source":"dynamic","overridden":false}`},
-		{"POST", "/rooms", `{"match":"9_*","mode":"hot"}`, 400, `bad_argument body`},
+		{"POST", "/rooms", `{"match":"9_[","mode":"hot"}`, 400, `bad_argument body`},
 		{"POST", "/rooms", `{"match":"9_*","mode":"blocked","ttl":1}`, 400, `bad_argument body`},
 		{"POST", "/rooms", strings.Repeat(" ", rooms.MaxEntry+1), 400, `body_too_large`},
 		{"DELETE", "/rooms?match=9_*", "", 204, ``},

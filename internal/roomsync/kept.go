@@ -10,15 +10,13 @@ import (
 	"rankcache"
 )
 
-// Kept has what Redis told the process before, in a file. LoadRooms returns an error that wraps
-// [fs.ErrNotExist] without one.
+// Kept has what Redis told before, in a file. LoadRooms returns an error that wraps [fs.ErrNotExist] without one.
 type Kept interface {
 	LoadRooms() ([]byte, error)
 	SaveRooms(data []byte) error
 }
 
-// told is what Redis has told: the fields of the hash of rooms, and the boards of the rooms that
-// name none.
+// told is what Redis has told: the fields of the hash of rooms, and the boards of the rooms that name none.
 type told struct {
 	Fields  map[string]string              `json:"fields"`
 	Running map[string][]rankcache.BoardID `json:"running"`

@@ -117,7 +117,7 @@ func entryLimits() map[string]bool {
 		match(x("b", 201), "super-hot"):                             false,
 		match(x("b", 201), "blocked"):                               true,
 		match("9_*", "blocked"):                                     true,
-		match("9_*", "hot"):                                         false,
+		match("9_*", "hot"):                                         true,
 		match("9_[0-9]", "blocked"):                                 true,
 		match("9_[0-9", "blocked"):                                  false,
 		match("", "blocked"):                                        false,

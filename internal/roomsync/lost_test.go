@@ -24,7 +24,7 @@ func TestRoomsThatRedisHasLost(t *testing.T) {
 		redis.set("88", nil, "a")
 		var history atomic.Value
 		history.Store("one")
-		f := run(t, newFollower(roomsync.Config{File: path, Origin: redis, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID) ([]string, error) {
+		f := run(t, newFollower(roomsync.Config{File: path, Origin: redis, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID, _ bool) ([]string, error) {
 			if history.Load() == "" {
 				return nil, errors.New("away")
 			}
@@ -73,7 +73,7 @@ func TestDeletedThoughOtherBoardsAreHot(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			hash := newShared(`{"match":"b","mode":"super-hot"}`, `{"match":"c","mode":"super-hot"}`)
-			f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID) (names []string, _ error) {
+			f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID, _ bool) (names []string, _ error) {
 				for _, b := range boards {
 					names = append(names, "server of "+string(b))
 				}
@@ -97,7 +97,7 @@ func TestDeletedWhileHistoryIsNotTold(t *testing.T) {
 		hash := newShared(`{"match":"b","mode":"super-hot"}`)
 		var tells atomic.Bool
 		tells.Store(true)
-		f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID) ([]string, error) {
+		f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID, _ bool) ([]string, error) {
 			name := ""
 			if tells.Load() {
 				name = "one"
@@ -111,6 +111,33 @@ func TestDeletedWhileHistoryIsNotTold(t *testing.T) {
 		wantSuperHot(t, f, "b")
 		time.Sleep(11 * time.Minute)
 		wantSuperHot(t, f)
+	})
+}
+
+// TestHistoryIsAskedOnceAPoll: however many rooms are gone at a poll, and though Redis does not tell.
+func TestHistoryIsAskedOnceAPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hash := newShared()
+		for i := range 20 {
+			hash.put(t, fmt.Sprint("b", i), rooms.ModeSuperHot)
+		}
+		var asked, away atomic.Int64
+		run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash, Histories: func(_ context.Context, boards []rankcache.BoardID, _ bool) ([]string, error) {
+			if asked.Add(1); away.Load() > 0 {
+				return nil, errors.New("away")
+			}
+			return slices.Repeat([]string{"one"}, len(boards)), nil
+		}}))
+		nextPoll()
+		for i := range 20 {
+			remove(t, hash, fmt.Sprint("board:b", i))
+		}
+		away.Store(1)
+		before := asked.Load()
+		nextPoll()
+		if n := asked.Load() - before; n < 1 || n > 2 { // before the hash is read, and after it
+			t.Errorf("the history is asked %d times", n)
+		}
 	})
 }
 

@@ -32,8 +32,7 @@ type RuleRow struct {
 	Overridden bool   `json:"overridden"`
 }
 
-// merged holds all rooms and rules with their source, and which are in force. It is
-// immutable.
+// merged holds all rooms and rules with their source, and which are in force. It is immutable.
 type merged struct {
 	file     *rooms.File // with the classes set at run time
 	inForce  *rooms.File
@@ -43,9 +42,8 @@ type merged struct {
 	document string // of the classes set at run time
 }
 
-// merge returns the file's entries in their order, followed by the boards of its
-// classes and the dynamic entries, sorted by field. The file overrides a dynamic entry for the same room or pattern,
-// because the file was reviewed.
+// merge returns the file's entries in their order, followed by the boards of its classes and the dynamic entries,
+// sorted by field. The file overrides a dynamic entry for the same room or pattern, because the file was reviewed.
 func merge(file *rooms.File, classBoards []rooms.Rule, dynamic map[string]rooms.Entry, running map[string][]rankcache.BoardID) *merged {
 	m := &merged{file: file, inForce: &rooms.File{Classes: file.Classes}}
 	named := make(map[string]bool)
@@ -91,7 +89,6 @@ func (m *merged) addRule(rule rooms.Rule, source string, overridden bool) {
 	}
 }
 
-// roomsWithoutBoards returns the rooms in force whose entry names no boards.
 func (m *merged) roomsWithoutBoards() (uids []string) {
 	for _, room := range m.inForce.Rooms {
 		if room.Boards == nil {

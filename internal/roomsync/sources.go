@@ -16,8 +16,7 @@ import (
 	"rankcache/rooms"
 )
 
-// refused is an error of what was to be set at run time.
-type refused struct{ error }
+type refused struct{ error } // an error of what was to be set at run time
 
 func (r refused) Unwrap() error { return r.error }
 
@@ -26,11 +25,9 @@ var (
 	errManyBypasses = refused{fmt.Errorf("limit of %d bypassed boards reached: bypass all boards", MaxBypasses)}
 )
 
-// bypassKept is how long a bypass that has ended stays in the hash, at least.
-const bypassKept = time.Minute
+const bypassKept = time.Minute // how long a bypass that has ended stays in the hash, at least
 
-// readFile reads the rooms file and puts it in force if it has changed and is
-// valid.
+// readFile reads the rooms file and puts it in force if it has changed and is valid.
 func (f *Follower) readFile() (changed bool, err error) {
 	if f.cfg.File == "" {
 		return false, nil
@@ -55,8 +52,7 @@ func (f *Follower) readFile() (changed bool, err error) {
 	return true, nil
 }
 
-// readLimited reads at most one byte more than a rooms file may have, so that
-// rooms.Parse rejects a larger file without all of it in memory.
+// readLimited reads one byte more than a rooms file may have at most, so that rooms.Parse rejects a larger one.
 func readLimited(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -80,8 +76,7 @@ func (f *Follower) recordFileError(err error) {
 	f.updateStatus(func(s *Status) { s.File.Error = text })
 }
 
-// readShared updates the dynamic entries and classes. If the hash can't be read, the last
-// ones stay in force.
+// readShared updates the dynamic entries and classes. If the hash can't be read, the last ones stay in force.
 func (f *Follower) readShared(ctx context.Context) (changed bool, err error) {
 	if f.cfg.Shared == nil {
 		return false, nil
@@ -125,8 +120,7 @@ func (f *Follower) recordSharedRead() {
 	f.updateStatus(func(s *Status) { s.Dynamic.Error, s.Dynamic.ReadAt = "", now })
 }
 
-// recordSharedError logs the first error of an outage and keeps the latest for the
-// status.
+// recordSharedError logs the first error of an outage and keeps the latest for the status.
 func (f *Follower) recordSharedError(err error) {
 	f.metrics.redisErrors.Inc()
 	if f.Status().Dynamic.Error == "" {
@@ -145,8 +139,7 @@ func (f *Follower) recordBad(bad []BadEntry) {
 	f.updateStatus(func(s *Status) { s.Dynamic.BadEntries, s.Dynamic.Bad = len(bad), shown })
 }
 
-// setDynamic replaces what is set at run time. changed is whether the entries differ:
-// whether bypasses do, putBypasses tells.
+// setDynamic replaces what is set at run time. changed is whether entries differ; of bypasses putBypasses tells.
 func (f *Follower) setDynamic(d dynamic) (changed bool) {
 	changed = !maps.EqualFunc(d.entries, f.dynamic.entries, sameEntry)
 	f.dynamic = d
@@ -171,8 +164,7 @@ func (f *Follower) readRunning(ctx context.Context) (changed bool) {
 	return true
 }
 
-// fetchRunning returns the boards in the rooms' Redis sets; for a room that can't
-// be read, those of the last read.
+// fetchRunning returns the boards in the rooms' Redis sets; for a room that can't be read, those of the last read.
 func (f *Follower) fetchRunning(ctx context.Context, uids []string) map[string][]rankcache.BoardID {
 	fetched, err := f.cfg.Origin.RoomBoards(ctx, uids)
 	if err != nil {
@@ -191,8 +183,7 @@ func (f *Follower) fetchRunning(ctx context.Context, uids []string) map[string][
 	return running
 }
 
-// Set sets entry on all sidecars, and on this one before it returns. The error is a refused one, or is
-// of Redis and leaves unknown whether the others get it.
+// Set sets entry on all sidecars, here before it returns. An error of Redis leaves unknown whether others get it.
 func (f *Follower) Set(ctx context.Context, entry rooms.Entry) error {
 	value, err := json.Marshal(entry)
 	if err == nil {
@@ -217,8 +208,7 @@ func (f *Follower) Set(ctx context.Context, entry rooms.Entry) error {
 	return nil
 }
 
-// Unset removes the entry of a field from all sidecars, from this one before it
-// returns, and reports whether there was one.
+// Unset removes a field's entry from all sidecars, here before it returns, and reports whether there was one.
 func (f *Follower) Unset(ctx context.Context, field string) (bool, error) {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()
@@ -235,8 +225,7 @@ func (f *Follower) Unset(ctx context.Context, field string) (bool, error) {
 	return found, nil
 }
 
-// putClasses puts a file and the classes of a document into force together, or returns why
-// they don't go with each other or with the classes in force.
+// putClasses puts a file and a document's classes into force together, or returns why they don't go.
 func (f *Follower) putClasses(own *rooms.File, document string) error {
 	next, err := f.next(own, document)
 	if err != nil {
@@ -251,10 +240,8 @@ func (f *Follower) putClasses(own *rooms.File, document string) error {
 	return nil
 }
 
-// SetClasses sets the classes of a document, in place of all that were set at run time, in all
-// processes that follow the hash, in this one before it returns. A document that doesn't
-// go with the classes in force is refused. An error of Redis leaves unknown whether the
-// others get it.
+// SetClasses sets a document's classes in place of those set at run time, in all processes, here before it returns,
+// unless they don't go with those in force. An error of Redis leaves unknown whether others get it.
 func (f *Follower) SetClasses(ctx context.Context, document []byte) error {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()
@@ -275,8 +262,7 @@ func (f *Follower) SetClasses(ctx context.Context, document []byte) error {
 	return f.putClasses(f.own, string(document))
 }
 
-// UnsetClasses takes away the classes that were set at run time, and reports whether there were
-// any. Their boards end as those of classes that are taken out of the file.
+// UnsetClasses takes away the classes set at run time, whose boards end, and reports whether there were any.
 func (f *Follower) UnsetClasses(ctx context.Context) (bool, error) {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()
@@ -288,8 +274,7 @@ func (f *Follower) UnsetClasses(ctx context.Context) (bool, error) {
 	return found, f.putClasses(f.own, "")
 }
 
-// SetBypass puts b into force on all sidecars, on this one before it returns, in place of
-// the board's last one. An error of Redis leaves unknown whether the others get it.
+// SetBypass puts b into force as Set does an entry, in place of the board's last one.
 func (f *Follower) SetBypass(ctx context.Context, b rooms.Bypass) error {
 	value, err := json.Marshal(b)
 	if err != nil {
@@ -316,8 +301,7 @@ func (f *Follower) SetBypass(ctx context.Context, b rooms.Bypass) error {
 	return nil
 }
 
-// EndBypass ends the bypass of a board, or with all every bypass, on all sidecars, on this
-// one before it returns. It reports whether there was one.
+// EndBypass ends a board's bypass, or with all every one, as Unset does. It reports whether there was one.
 func (f *Follower) EndBypass(ctx context.Context, board rankcache.BoardID, all bool) (found bool, err error) {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()

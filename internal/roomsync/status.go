@@ -8,13 +8,19 @@ import (
 	"rankcache/internal/metric"
 )
 
-// maxBadShown is the most invalid entries in the status.
-const maxBadShown = 10
+const maxBadShown = 10 // the most invalid entries in the status
 
 // Status is the state of the sources as operators see it.
 type Status struct {
 	File    FileStatus    `json:"file"`
 	Dynamic DynamicStatus `json:"dynamic"`
+	Found   FoundStatus   `json:"found"`
+}
+
+// FoundStatus are the boards that are kept because they match a pattern and are read.
+type FoundStatus struct {
+	Boards int    `json:"boards"`
+	Error  string `json:"error,omitempty"` // why others are not
 }
 
 // FileStatus is the state of the rooms file.
@@ -24,8 +30,7 @@ type FileStatus struct {
 	Rooms    int       `json:"rooms"`           // rooms in force
 	Classes  int       `json:"classes"`         // classes in force
 	Error    string    `json:"error,omitempty"` // why the newest file is not in force
-	// Resolved tells that the rooms' boards and the rooms set at run time were read
-	// from Redis once, or that the wait for them is over.
+	// Resolved tells that boards and rooms were read from Redis once, or that the wait for them is over.
 	Resolved bool `json:"resolved"`
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // writeTokens decides what a post may change: with the write token every board, with a
-// class token the boards of its classes. Its methods may be called concurrently.
+// class token the boards of its classes. Members are forgotten with [writer.ForgetRight] alone. Its methods may be called concurrently.
 type writeTokens struct {
 	all, byClass *cli.Secret
 	log          *slog.Logger
@@ -51,7 +51,13 @@ func (t *writeTokens) require(next http.Handler) http.Handler {
 				return
 			}
 		}
-		httpserve.RequireToken("the write token", t.all.Get(), next).ServeHTTP(w, r)
+		allowed := next
+		if r.URL.Path == writer.ForgetPath { // a right of its own
+			allowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(w, r.WithContext(writer.AllowClasses(r.Context(), nil)))
+			})
+		}
+		httpserve.RequireToken("the write token", t.all.Get(), allowed).ServeHTTP(w, r)
 	})
 }
 

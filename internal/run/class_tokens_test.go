@@ -46,8 +46,9 @@ func TestClassTokens(t *testing.T) {
 			fmt.Fprint(w, classes)
 		}
 	}))
+	path := "/v1/scores"
 	ask := func(token string) string {
-		req := httptest.NewRequest("POST", "/v1/scores", nil)
+		req := httptest.NewRequest("POST", path, nil)
 		req.Header.Set("Authorization", "Bearer "+token)
 		rec := httptest.NewRecorder()
 		handler.ServeHTTP(rec, req)
@@ -58,6 +59,11 @@ func TestClassTokens(t *testing.T) {
 			t.Errorf("%s: %s, want %s", token, got, want)
 		}
 	}
+	path = writer.ForgetPath // the right is that of class tokens alone
+	if got := ask("hush-all") + " " + ask("hush-gift") + " " + ask("hush"); !strings.HasPrefix(got, "200 [] 200 [gift gift-day] 401") {
+		t.Error(got)
+	}
+	path = "/v1/scores"
 	for _, bad := range []string{"hush-new\n", "hush-new gift fans", "hush-new gift\nhush-new fans", " "} {
 		write(bad)
 		if got := ask("hush-gift"); got != "200 [gift gift-day]" {

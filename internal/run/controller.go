@@ -18,6 +18,7 @@ import (
 	"rankcache/internal/doctor"
 	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/kafka"
 	"rankcache/internal/roomsync"
 	"rankcache/ledger"
 	"rankcache/ledger/final"
@@ -26,8 +27,9 @@ import (
 	"rankcache/writer"
 )
 
-// defaultControllerHealth is the health port of rankcache controller.
-const defaultControllerHealth = ":8977"
+const defaultControllerHealth = ":8977" // the health port of rankcache controller
+
+const publishedWithin = 5 * time.Second // how long a ledger may take to read the topic of finals
 
 // ControllerOptions are the settings of rankcache controller.
 type ControllerOptions struct {
@@ -42,7 +44,6 @@ type ControllerOptions struct {
 	Now          func() time.Time
 }
 
-// NewControllerCommand returns rankcache controller.
 func NewControllerCommand() *cobra.Command {
 	o := &ControllerOptions{}
 	cmd := &cobra.Command{
@@ -70,7 +71,6 @@ them, when Redis has not known their board for --topic-keep; 0 leaves them alone
 	return cmd
 }
 
-// Register registers the flags.
 func (o *ControllerOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	flags.StringVar(&o.health, "health", defaultControllerHealth, "`address` of the health port, with /status and /metrics")
@@ -85,6 +85,9 @@ func (o *ControllerOptions) Register(flags *pflag.FlagSet) {
 
 // Control runs a controller until ctx is done.
 func Control(ctx context.Context, o *ControllerOptions, log *slog.Logger) error {
+	if err := o.NeedKafka("controller", "whose topics it looks after"); err != nil {
+		return err
+	}
 	client, err := o.DialRedis()
 	if err != nil {
 		return err
@@ -102,7 +105,7 @@ func Control(ctx context.Context, o *ControllerOptions, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	listeners, err := cli.OpenListeners(cli.FlagAddr{Flag: "health", Addr: o.health})
+	listeners, err := cli.OpenListeners(log, cli.FlagAddr{Flag: "health", Addr: o.health})
 	if err != nil {
 		return err
 	}
@@ -117,12 +120,12 @@ func Control(ctx context.Context, o *ControllerOptions, log *slog.Logger) error 
 	group.Go(func() error { return needs.Run(ctx) })
 	ready := cli.Readiness(needs, rooms)
 	ready.Fault = func() error { return cli.WrongClock(c.ClockError()) }
-	cli.RegisterProcess(registry, ready)
+	o.RegisterProcess(registry, ready)
 	port := cli.NewHealthPort(&o.Options, ready, registry, log)
 	port.Rooms = rooms
 	handler := withStatus(port.Handler(), ready, c)
 	for _, l := range listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, handler, o.Probes(nil), log) })
+		group.Go(func() error { return l.Serve(ctx, handler, o.Probes(nil), log) })
 	}
 	log.Info("controlling", "health", listeners.Addr("health"), "topic_keep", o.topicKeep, "version", cli.Version)
 	return group.Wait()
@@ -147,7 +150,7 @@ func (o *ControllerOptions) Ledger() (*ledger.Store, error) {
 	if o.database == nil || o.database.Get() == "" {
 		return nil, nil
 	}
-	return cli.OpenDatabase(o.database)
+	return cli.OpenDatabase(&o.Options, o.database)
 }
 
 // Build returns the controller and the rooms file that it follows.
@@ -190,10 +193,20 @@ func (o *ControllerOptions) finalizer(boards *origin.Origin, books *ledger.Store
 	if books == nil {
 		return nil, cli.Usagef("--finals needs --database, of the ledger")
 	}
-	return final.New(final.Options{Origin: boards, Store: books, Files: files, Rooms: rooms.File, Log: log, Registerer: reg}), nil
+	return final.New(final.Options{Origin: boards, Store: books, Files: files, Rooms: rooms.File, Log: log, Registerer: reg,
+		Published: func(ctx context.Context) error { return o.published(ctx, books) }}), nil
 }
 
-// withStatus adds /status to the health port.
+// published returns once the database has all finals that were published.
+func (o *ControllerOptions) published(ctx context.Context, books *ledger.Store) error {
+	client, err := kafka.NewGroup(nil, o.group, o.KafkaSettings())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return ledger.Published(ctx, client.Admin, books, o.Names.Finals, publishedWithin)
+}
+
 func withStatus(port http.Handler, ready *adminapi.Readiness, c *controller.Controller) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", port)

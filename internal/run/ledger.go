@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -19,17 +20,11 @@ import (
 	"rankcache/ledger"
 	ledgerhistory "rankcache/ledger/history"
 	"rankcache/ledger/reads"
+	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
 
-// Boards of which the ledger is.
-const (
-	ledgerClasses = "classes"
-	ledgerAll     = "all"
-)
-
-// defaultLedgerHTTP is the address of rankcache ledger.
-const defaultLedgerHTTP = "127.0.0.1:8976"
+const defaultLedgerHTTP = "127.0.0.1:8976" // the address of rankcache ledger
 
 // LedgerOptions are the settings of rankcache ledger.
 type LedgerOptions struct {
@@ -39,13 +34,13 @@ type LedgerOptions struct {
 	hosts    []string
 	group    string
 	check    bool
+	putAside bool
 	reads    bool
 	rebuild  bool
 	keep     time.Duration
 	classes  map[string]string
 }
 
-// NewLedgerCommand returns rankcache ledger.
 func NewLedgerCommand() *cobra.Command {
 	o := &LedgerOptions{}
 	cmd := &cobra.Command{
@@ -58,22 +53,23 @@ share one consumer group. It makes its tables itself, unless --database-check is
 
 A Redis that has lost boards (emptied, restarted from an old file) gets them back from
 the database: for that it needs --redis and --rooms, those of the writers, and the rights
-of a writer there. --rebuild-lost=false leaves that out: then commands of such boards wait.`,
+of a writer there. --rebuild-lost=false leaves that out: then commands of such boards wait.
+Redis is also asked, in any case, before a change is said to be lost.`,
 		Example: `  rankcache ledger --kafka kafka:9092 --database-file /run/secrets/database
   rankcache ledger check --database-file /run/secrets/database --board money:7`,
 		Args: cli.NoArgs,
 	}
 	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error { return Ledger(cmd.Context(), o, log) })
 	o.Register(cmd.Flags())
-	cmd.AddCommand(newLedgerCheckCommand(), newLedgerMigrateCommand())
+	cmd.AddCommand(newLedgerCheckCommand(), newLedgerMigrateCommand(), newLedgerRetakeCommand())
 	return cmd
 }
 
-// Register registers the flags.
 func (o *LedgerOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	o.database = cli.RegisterDatabase(flags)
 	flags.BoolVar(&o.check, "database-check", false, "make no tables, and end if they are not this version's: rankcache ledger migrate makes them, as another user")
+	flags.BoolVar(&o.putAside, "put-aside", false, "keep changes of newer writers in rank_bad and read on; else the ledger leaves the group at the first, and is not ready until it is upgraded")
 	flags.BoolVar(&o.rebuild, "rebuild-lost", true, "rebuild the boards that Redis has lost: those that are written first, then all others with at most a fifth of Redis's core")
 	registerServeReads(flags, &o.reads, "answer sidecars (--ledger-url) while Redis is away, on --http; it has an index made, which each change pays for")
 	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of reads, probes, metrics and status")
@@ -87,7 +83,6 @@ func registerServeReads(flags *pflag.FlagSet, on *bool, usage string) {
 	flags.BoolVar(on, "serve-reads", false, usage)
 }
 
-// keeps returns how long changes are kept.
 func (o *LedgerOptions) keeps() (ledger.Keep, error) {
 	keep := ledger.Keep{Default: o.keep, Classes: make(map[string]time.Duration)}
 	for class, text := range o.classes {
@@ -103,7 +98,6 @@ func (o *LedgerOptions) keeps() (ledger.Keep, error) {
 	return keep, nil
 }
 
-// ledgerProcess is one rankcache ledger and its listener.
 type ledgerProcess struct {
 	options   *LedgerOptions
 	log       *slog.Logger
@@ -111,6 +105,7 @@ type ledgerProcess struct {
 	store     *ledger.Store
 	forReads  *ledger.Store // with connections of its own
 	reads     *reads.Server // nil: none are served
+	redis     redis.UniversalClient
 	lost      *rebuildsLost // nil: lost boards are not rebuilt
 	ledger    *ledger.Ledger
 	database  *health.Need
@@ -122,16 +117,19 @@ type ledgerProcess struct {
 // newLedger builds every part and opens the listener. It starts nothing.
 func newLedger(o *LedgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 	keep, err := o.keeps()
+	if err == nil {
+		err = o.NeedKafka("ledger", "where the changes are")
+	}
 	if err != nil {
 		return nil, err
 	}
 	l := &ledgerProcess{options: o, log: log, registry: cli.NewRegistry(), database: health.NewNeed(cli.AnswerLasts)}
 	l.registry.MustRegister(health.Needs{cli.ServiceDatabase: l.database})
-	if l.store, err = cli.OpenDatabase(o.database); err != nil {
+	if l.store, err = cli.OpenDatabase(&o.Options, o.database); err != nil {
 		return nil, err
 	}
 	if o.reads {
-		l.forReads, err = cli.OpenDatabase(o.database)
+		l.forReads, err = cli.OpenDatabase(&o.Options, o.database)
 	}
 	if err == nil {
 		err = l.build(keep)
@@ -152,8 +150,11 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 	if l.lost != nil {
 		beside = l.lost.run
 	}
-	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(l.log), Group: o.group, Topic: o.Names.Ledger,
-		Check: o.check, ServeReads: o.reads, Keep: keep, Beside: beside, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
+	if l.redis, err = o.DialRedis(); err != nil {
+		return err
+	}
+	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Redis: origin.New(l.redis, o.Names, origin.WithTimeout(o.RedisTimeout)), Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(l.log), Group: o.group, Topic: o.Names.Ledger, Finals: o.Names.Finals,
+		Check: o.check, PutAside: o.putAside, ServeReads: o.reads, Keep: keep, Beside: beside, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
@@ -164,8 +165,8 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 	l.needs = health.Needs{cli.ServiceDatabase: l.database.Require(l.settled, l.writes),
 		cli.ServiceKafka: o.KafkaNeed(doctor.KafkaUse{Group: o.group, Reads: o.Names.Ledger})}
 	l.ready = cli.Readiness(l.needs, nil)
-	cli.RegisterProcess(l.registry, l.ready)
-	l.listeners, err = cli.OpenListeners(cli.FlagAddr{Flag: "http", Addr: o.http})
+	o.RegisterProcess(l.registry, l.ready)
+	l.listeners, err = cli.OpenListeners(l.log, cli.FlagAddr{Flag: "http", Addr: o.http})
 	return err
 }
 
@@ -175,6 +176,9 @@ func (l *ledgerProcess) close() error {
 	}
 	if l.lost != nil {
 		l.lost.close()
+	}
+	if l.redis != nil {
+		_ = l.redis.Close()
 	}
 	return l.store.Close()
 }
@@ -213,7 +217,7 @@ func Ledger(ctx context.Context, o *LedgerOptions, log *slog.Logger) error {
 	}
 	for _, ln := range l.listeners {
 		group.Go(func() error {
-			return httpserve.Serve(ctx, ln, l.handler(), httpserve.Config{Hosts: o.hosts, ReadTimeout: o.ReadTimeout}, log)
+			return ln.Serve(ctx, l.handler(), httpserve.Config{Hosts: o.hosts, ReadTimeout: o.ReadTimeout}, log)
 		})
 	}
 	log.Info("keeping the ledger", "http", l.listeners.Addr("http"), "database", l.store.Kind(), "topic", o.Names.Ledger, "group", o.group, "version", cli.Version)
@@ -225,7 +229,7 @@ func (l *ledgerProcess) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		now := l.ready.Now()
-		page := map[string]any{"state": now.State, "reason": now.Reason, "version": cli.Version, "ledger": l.ledger.Status(),
+		page := map[string]any{"state": now.State, "reason": now.Reason, "version": cli.Version, "ledger": l.ledger.Status(), "files": l.options.FileStatuses(),
 			"dependencies": map[string]any{cli.ServiceDatabase: l.database.Status()}}
 		if l.lost != nil {
 			page["rebuild_lost"] = l.lost.mender.Status()
@@ -238,4 +242,17 @@ func (l *ledgerProcess) handler() http.Handler {
 	}
 	mux.Handle("/", cli.NewHealthPort(&l.options.Options, l.ready, l.registry, l.log).Handler())
 	return mux
+}
+
+// LedgerRegistry returns the metrics of rankcache ledger, which does not run.
+func LedgerRegistry() (*cli.Registry, error) {
+	o := &LedgerOptions{}
+	o.Register(pflag.NewFlagSet("ledger", pflag.ContinueOnError))
+	o.Kafka, o.http, o.reads = "kafka:9092", "127.0.0.1:0", true // a broker that is never called
+	l, err := newLedger(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	l.listeners.Close()
+	return l.registry, l.close()
 }

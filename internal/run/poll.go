@@ -10,11 +10,9 @@ import (
 
 	"rankcache/internal/cli"
 	"rankcache/internal/health"
-	"rankcache/internal/httpserve"
 )
 
-// defaultPollHealth is the health port of rankcache poll.
-const defaultPollHealth = ":8975"
+const defaultPollHealth = ":8975" // the health port of rankcache poll
 
 // PollOptions are the settings of rankcache poll.
 type PollOptions struct {
@@ -23,7 +21,6 @@ type PollOptions struct {
 	health string
 }
 
-// NewPollCommand returns rankcache poll.
 func NewPollCommand() *cobra.Command {
 	o := &PollOptions{}
 	cmd := &cobra.Command{
@@ -40,7 +37,6 @@ running, sidecars need no cloud credentials: give them --hot-source none.`,
 	return cmd
 }
 
-// Register registers the flags.
 func (o *PollOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	o.poll.Register(flags)
@@ -62,7 +58,7 @@ func Poll(ctx context.Context, o *PollOptions, log *slog.Logger) error {
 	if poller == nil {
 		return cli.Usagef("--hot-source %s: there is nothing to poll; want tencent or redis", o.poll.Source)
 	}
-	listeners, err := cli.OpenListeners(cli.FlagAddr{Flag: "health", Addr: o.health})
+	listeners, err := cli.OpenListeners(log, cli.FlagAddr{Flag: "health", Addr: o.health})
 	if err != nil {
 		return err
 	}
@@ -71,10 +67,10 @@ func Poll(ctx context.Context, o *PollOptions, log *slog.Logger) error {
 	needs := health.Needs{cli.ServiceRedis: health.NewNeed(cli.AnswerLasts).Require(o.RedisNeed(client, "poll", "", nil), nil)}
 	group.Go(func() error { return needs.Run(ctx) })
 	ready := cli.Readiness(needs, nil)
-	cli.RegisterProcess(registry, ready)
+	o.RegisterProcess(registry, ready)
 	port := cli.NewHealthPort(&o.Options, ready, registry, log).Handler()
 	for _, l := range listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, port, o.Probes(nil), log) })
+		group.Go(func() error { return l.Serve(ctx, port, o.Probes(nil), log) })
 	}
 	log.Info("polling", "health", listeners.Addr("health"), "source", o.poll.Source, "key", o.Names.HotKey(o.poll.VerdictInstance()), "version", cli.Version)
 	return group.Wait()

@@ -20,7 +20,6 @@ import (
 	"rankcache/internal/cli"
 	"rankcache/internal/doctor"
 	"rankcache/internal/health"
-	"rankcache/internal/httpserve"
 	"rankcache/ledger"
 	"rankcache/ledger/reconcile"
 	"rankcache/sidecar/adminapi"
@@ -29,9 +28,8 @@ import (
 
 const (
 	defaultReconcileHealth = ":8978"
-	// reachedPatience is how long a comparison waits for writers and ledger.
-	reachedPatience = 30 * time.Second
-	maxBooksQuery   = 64 << 10 // bytes
+	reachedPatience        = 30 * time.Second // how long a comparison waits for writers and ledger
+	maxBooksQuery          = 64 << 10         // bytes
 )
 
 // ReconcileOptions are the settings of rankcache reconcile.
@@ -50,7 +48,6 @@ type ReconcileOptions struct {
 	output   *string
 }
 
-// NewReconcileCommand returns rankcache reconcile.
 func NewReconcileCommand() *cobra.Command {
 	o := &ReconcileOptions{}
 	cmd := &cobra.Command{
@@ -80,7 +77,6 @@ Exit codes of --once: 0 both are the same, 1 failed, 2 bad flag, 3 something dif
 	return cmd
 }
 
-// Register registers the flags.
 func (o *ReconcileOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	o.database = cli.RegisterDatabase(flags)
@@ -118,7 +114,6 @@ func (o *ReconcileOptions) readQuery() (string, error) {
 	return query, nil
 }
 
-// reconciling is what one rankcache reconcile works with.
 type reconciling struct {
 	*reconcile.Reconciler
 	options *ReconcileOptions
@@ -131,15 +126,18 @@ type reconciling struct {
 func newReconciling(o *ReconcileOptions, log *slog.Logger) (*reconciling, error) {
 	r := &reconciling{options: o}
 	query, err := o.readQuery()
+	if err == nil {
+		err = o.NeedKafka("reconcile", "to which it sends what is missing")
+	}
 	if err != nil {
 		return r, err
 	}
-	store, err := cli.OpenDatabase(o.database)
+	store, err := cli.OpenDatabase(&o.Options, o.database)
 	if err != nil {
 		return r, err
 	}
 	r.Reconciler = &reconcile.Reconciler{Store: store, Classes: o.classes, Most: o.most}
-	if r.books, err = ledger.OpenSQL(o.books.Get(), o.books.Get); err != nil {
+	if r.books, err = ledger.OpenSQL(o.books.Get(), o.books.Get, o.DatabaseFiles("books", o.books.Get())...); err != nil {
 		return r, cli.Usagef("--books: %w", err)
 	}
 	r.Books = reconcile.NewBooks(r.books, query)
@@ -245,29 +243,29 @@ func printReconciled(to io.Writer, r *reconcile.Report) error {
 
 // run compares until ctx is done, and answers probes.
 func (r *reconciling) run(ctx context.Context, log *slog.Logger) error {
-	listeners, err := cli.OpenListeners(cli.FlagAddr{Flag: "health", Addr: r.options.health})
+	listeners, err := cli.OpenListeners(log, cli.FlagAddr{Flag: "health", Addr: r.options.health})
 	if err != nil {
 		return err
 	}
 	needs := r.needs()
 	ready := cli.Readiness(needs, nil)
 	runner := &reconcile.Runner{Reconciler: r.Reconciler, Reached: r.reached, Log: log}
-	registry := runnerRegistry(runner, ready)
+	registry := runnerRegistry(&r.options.Options, runner, ready)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return runner.Run(ctx) })
 	group.Go(func() error { return needs.Run(ctx) })
 	health := cli.NewHealthPort(&r.options.Options, ready, registry, log).Handler()
 	for _, l := range listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, health, r.options.Probes(nil), log) })
+		group.Go(func() error { return l.Serve(ctx, health, r.options.Probes(nil), log) })
 	}
 	log.Info("reconciling", "health", listeners.Addr("health"), "database", r.Store.Kind(), "topic", r.options.Names.Commands, "posts", !r.options.dryRun, "version", cli.Version)
 	return group.Wait()
 }
 
 // runnerRegistry returns the metrics of a process that compares again and again.
-func runnerRegistry(runner *reconcile.Runner, ready *adminapi.Readiness) *cli.Registry {
+func runnerRegistry(o *cli.Options, runner *reconcile.Runner, ready *adminapi.Readiness) *cli.Registry {
 	all := cli.NewRegistry()
-	cli.RegisterProcess(all, ready)
+	o.RegisterProcess(all, ready)
 	runner.Register(all)
 	return all
 }

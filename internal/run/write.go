@@ -28,8 +28,7 @@ import (
 // Defaults of rankcache write.
 const (
 	defaultWriteHealth = ":8974"
-	// PostConns is for the instances of an app, which keep theirs: at the cap a post in
-	// hand could be cut off.
+	// PostConns is for the instances of an app, which keep theirs: at the cap a post in hand could be cut off.
 	PostConns = 1024
 )
 
@@ -45,10 +44,10 @@ type WriteOptions struct {
 	group          string
 	groupInstance  string
 	publishAll     bool
-	ledger         string
 	boardLife      time.Duration
 	orderLife      time.Duration
 	orderBuckets   int
+	memberChanges  int
 	topics         writer.Topics
 }
 
@@ -59,7 +58,7 @@ func NewWriteCommand() *cobra.Command {
 		Use:   "write",
 		Short: "Run the write side: commands to Redis, updates to Kafka",
 		Long: `Run the write side. Commands come from the Kafka topic update_rank and from
-POST /v1/scores; each changes a score in Redis once per order number, and for
+POST /v1/scores; each changes a score in Redis once per order id, and for
 boards of super-hot rooms the update is produced for the sidecars. Run as many as
 you like: they share one consumer group.`,
 		Example: `  rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
@@ -86,8 +85,8 @@ func (o *WriteOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	flags.StringVar(&o.groupInstance, "group-instance", "", "`name` of this writer in the group, unique and the same after a restart, such as the pod's: one that is killed then goes on without waiting for its session to time out; empty: none")
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
-	cli.ChoiceVar(flags, &o.ledger, "ledger", "", ledgerClasses, "boards whose changes are produced to the ledger's topic: those of classes with ledger: true, or all", ledgerClasses, ledgerAll)
 	flags.IntVar(&o.topics.LedgerPartitions, "ledger-partitions", writer.DefaultLedgerPartitions, "partitions of the ledger's topic, if it is missing and made")
+	flags.IntVar(&o.memberChanges, "member-changes", 0, "how many changes of one member posts may make in a minute of the clock, on all boards together: more are answered 429; 0: any")
 	cli.Group(flags, "Commands and updates")
 	flags.DurationVar(&o.boardLife, "board-life", 0, "how long after its last change a board without a period expires, with its companions; 0 for never. The keep of its class wins")
 	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "how long an order id of a new board is known at least: commands whose time is older are refused, as they may be repeats")
@@ -113,8 +112,9 @@ func Write(ctx context.Context, o *WriteOptions, log *slog.Logger) error {
 type Writer struct {
 	options   *WriteOptions
 	log       *slog.Logger
-	registry  *cli.Registry
+	Registry  *cli.Registry
 	redis     redis.UniversalClient
+	boards    rankcache.Reader
 	Rooms     *roomsync.Follower
 	writer    *writer.Writer
 	tokens    *writeTokens
@@ -125,7 +125,10 @@ type Writer struct {
 
 // newWriter builds every part and opens the listeners. It starts nothing.
 func newWriter(o *WriteOptions, log *slog.Logger) (*Writer, error) {
-	w := &Writer{options: o, log: log, registry: cli.NewRegistry()}
+	if err := o.NeedKafka("write", "where its commands and updates are"); err != nil {
+		return nil, err
+	}
+	w := &Writer{options: o, log: log, Registry: cli.NewRegistry()}
 	var err error
 	o.NotePlace = true
 	if w.redis, err = o.DialRedis(); err != nil {
@@ -149,8 +152,9 @@ type writerProcess struct {
 func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
 	boards := origin.New(w.redis, o.Names, origin.WithTimeout(o.RedisTimeout))
+	w.boards = boards
 	w.Rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Origin: boards, Histories: boards.Histories,
-		Shared: o.SharedRooms(w.redis), Log: log}, w.registry)
+		Shared: o.SharedRooms(w.redis), Log: log}, w.Registry)
 	if err := w.Rooms.Load(); err != nil {
 		return cli.Usagef("--rooms: %w", err)
 	}
@@ -166,13 +170,13 @@ func (w *Writer) build() (err error) {
 		return writerProcess{w.ready.Now().State, cli.Version, int(time.Since(started).Seconds()), w.Rooms.Status()}
 	}
 	w.writer, err = writer.New(writer.Options{Redis: w.redis, Process: process, Names: o.Names, Tiers: w.Rooms, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
-		PublishAll: o.publishAll, LedgerAll: o.ledger == ledgerAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, Topics: o.topics, Log: log, Registerer: w.registry})
+		PublishAll: o.publishAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, MemberChanges: o.memberChanges, Topics: o.topics, Log: log, Registerer: w.Registry})
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
 	w.waitForAll()
-	cli.RegisterProcess(w.registry, w.ready)
-	w.Listeners, err = cli.OpenListeners(cli.FlagAddr{Flag: "scores", Addr: o.scores}, cli.FlagAddr{Flag: "health", Addr: o.health})
+	o.RegisterProcess(w.Registry, w.ready)
+	w.Listeners, err = cli.OpenListeners(w.log, cli.FlagAddr{Flag: "scores", Addr: o.scores, Conns: PostConns}, cli.FlagAddr{Flag: "health", Addr: o.health})
 	return err
 }
 
@@ -187,15 +191,14 @@ func (w *Writer) waitForAll() {
 		cli.ServiceRedis: health.NewNeed(cli.AnswerLasts).Require(o.RedisNeed(w.redis, "write", "", w.writer.CompareClock), nil)}
 	w.ready = cli.Readiness(w.needs, w.Rooms)
 	w.ready.Fault = func() error { return cli.WrongClock(w.writer.ClockError()) }
-	w.ready.Partly = w.writer.LogFault
+	w.ready.Partly = w.writer.Fault
 }
 
 // Run writes until ctx is done and the drain is over.
 func (w *Writer) Run(ctx context.Context) error { return w.run(ctx) }
 
-// run works until ctx is done; then it is not ready, goes on for the drain time,
-// answers the posts in hand, finishes the batch in hand and ends. The first part
-// that fails ends the others.
+// run works until ctx is done; then it is not ready, goes on for the drain time, answers the posts in hand, finishes
+// the batch in hand and ends. The first part that fails ends the others.
 func (w *Writer) run(ctx context.Context) error {
 	defer w.redis.Close()
 	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -233,14 +236,13 @@ func (w *Writer) drain() time.Duration {
 }
 
 func (w *Writer) servePosts(ctx context.Context) error {
-	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: PostConns, HTTP2: true, ReadTimeout: w.options.ReadTimeout, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	cfg := httpserve.Config{Hosts: w.options.hosts, HTTP2: true, ReadTimeout: w.options.ReadTimeout, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	// Older forms have their token in the body.
-	handler := compat.NewChanges(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.Rooms.File, rankcache.BoardID(w.options.compatBoard))
+	handler := compat.NewChanges(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.Rooms.File, w.boards, rankcache.BoardID(w.options.compatBoard))
 	return w.serve(ctx, "scores", cli.Leaving(w.ready, w.knowing(handler)), cfg)
 }
 
-// knowing refuses requests until the classes set at run time are known: their boards would be
-// taken for boards without a class.
+// knowing refuses requests until the classes set at run time are known: their boards would seem to have none.
 func (w *Writer) knowing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !w.Rooms.SharedRead() {
@@ -252,32 +254,30 @@ func (w *Writer) knowing(next http.Handler) http.Handler {
 }
 
 func (w *Writer) serveHealth(ctx context.Context) error {
-	port := cli.NewHealthPort(&w.options.Options, w.ready, w.registry, w.log)
+	port := cli.NewHealthPort(&w.options.Options, w.ready, w.Registry, w.log)
 	port.Rooms = w.Rooms
 	port.Parts = map[string]func(context.Context) any{"writer": w.writer.Status}
 	return w.serve(ctx, "health", port.Handler(), w.options.Probes(w.options.hosts))
 }
 
-// serve answers on the listener of a flag, if there is one, until ctx is done and
-// the requests in hand are answered.
+// serve answers on the listener of a flag, if there is one, until ctx is done and the requests in hand are answered.
 func (w *Writer) serve(ctx context.Context, flag string, h http.Handler, cfg httpserve.Config) error {
 	for _, l := range w.Listeners {
 		if l.Flag == flag {
-			return httpserve.Serve(ctx, l, h, cfg, w.log)
+			return l.Serve(ctx, h, cfg, w.log)
 		}
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// NewWriter builds the writer that "rankcache write" with these arguments is, as
-// [serve.NewSidecar] does the sidecar.
+// NewWriter builds the writer that "rankcache write" with these arguments is, as [serve.NewSidecar] does the sidecar.
 func NewWriter(args []string, parseRooms func([]byte) (*rooms.File, error), log *slog.Logger) (*Writer, error) {
 	o := &WriteOptions{}
 	if err := cli.ParseArgs("write", o, args); err != nil {
 		return nil, err
 	}
-	o.Secrets.LogTo(log)
+	o.LogTo(log)
 	o.ParseRooms = parseRooms
 	return newWriter(o, o.Recorded(log))
 }

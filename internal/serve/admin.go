@@ -16,10 +16,8 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
-// adminPort has the handlers of a sidecar's admin port.
 type adminPort struct{ *Sidecar }
 
-// handler returns all that the port answers.
 func (s adminPort) handler(metrics http.Handler) http.Handler {
 	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: cli.Version, Name: cli.HostName(), Started: s.started, Dependencies: s.services,
 		Sections: map[string]func() any{
@@ -39,22 +37,26 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
 	s.options.AddDiagnostics(mux)
 	h := roomsync.NewHandler(s.Rooms, cli.WriteProblem)
+	guarded := func(pattern string, change http.HandlerFunc) {
+		mux.Handle(pattern, cli.RequireToken("the admin token", s.options.adminToken, change))
+	}
 	mux.HandleFunc("GET /rooms", h.Get)
-	mux.Handle("POST /rooms", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
-	mux.Handle("DELETE /rooms", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
-	mux.Handle("POST /rooms/bypass", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.PostBypass)))
-	mux.Handle("DELETE /rooms/bypass", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.DeleteBypass)))
+	guarded("POST /rooms", h.Post)
+	guarded("DELETE /rooms", h.Delete)
+	guarded("POST /rooms/bypass", h.PostBypass)
+	guarded("DELETE /rooms/bypass", h.DeleteBypass)
 	mux.HandleFunc("GET /classes", h.GetClasses)
-	mux.Handle("PUT /classes", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.PutClasses)))
-	mux.Handle("DELETE /classes", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.DeleteClasses)))
-	mux.Handle("DELETE /profiles/{member}", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
+	guarded("PUT /classes", h.PutClasses)
+	guarded("DELETE /classes", h.DeleteClasses)
+	guarded("DELETE /profiles/{member}", s.dropProfile)
+	guarded("POST /quit", s.serveQuit)
 	return httpserve.CheckOrigin(adminapi.Routed(mux))
 }
 
-// addOperator adds the operator's page, and the sections of /status that only the
-// page shows.
+// addOperator adds the operator's page, and the sections of /status that only the page shows.
 func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
 	s.addLocalBoards(status)
+	status.Sections["files"] = func() any { return s.options.FileStatuses() }
 	status.Sections["damage"] = s.damage.status
 	status.Sections["profiles"] = func() any { return s.profileStats() }
 	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken.Get() != ""} }
@@ -71,7 +73,6 @@ func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
 	})
 }
 
-// profileStats returns nil where no profiles are joined.
 func (s adminPort) profileStats() any {
 	if s.profiles == nil {
 		return nil
@@ -87,7 +88,6 @@ func (s adminPort) respStatus() any {
 	return s.respServer.Status()
 }
 
-// serveHot answers GET /hotkeys on the admin port.
 func (s adminPort) serveHot(w http.ResponseWriter, _ *http.Request) {
 	answer := cli.HotAnswer{Enabled: s.tracker != nil, Boards: []hotkey.Row{}}
 	if answer.Enabled {
@@ -110,7 +110,6 @@ func (s adminPort) fleetVerdict() *cli.HotVerdict {
 		Boards: append([]hotkey.BoardCount{}, v.Boards...), Ignored: v.Ignored}
 }
 
-// dropProfile answers DELETE /profiles/{member} on the admin port.
 func (s adminPort) dropProfile(w http.ResponseWriter, r *http.Request) {
 	if s.profiles == nil || !s.profiles.Drop(r.PathValue("member")) {
 		cli.WriteProblem(w, string(adminapi.CodeUnknownProfile), "", "no profile of this member is cached here")

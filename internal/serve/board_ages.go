@@ -9,8 +9,7 @@ import (
 	"rankcache/localboard"
 )
 
-// boardAges collects the ages of the boards that are answered from local memory,
-// at each scrape, so that a board that is dropped leaves no series behind.
+// boardAges collects the ages of local boards at each scrape, so that a dropped board leaves no series.
 type boardAges struct {
 	boards *localboard.Boards
 	status func() []rankcache.BoardStatus

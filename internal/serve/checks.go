@@ -22,7 +22,6 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
 	"rankcache/internal/doctor"
-	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/ledger"
 	"rankcache/ledger/reads"
@@ -30,12 +29,8 @@ import (
 	"rankcache/profile"
 	"rankcache/replay/admission"
 	"rankcache/rooms"
-	"rankcache/sidecar/httpapi"
-	"rankcache/sidecar/resp"
-	"rankcache/sidecar/rpc"
 )
 
-// targets are the clients of the servers in the settings.
 type targets struct {
 	*Options
 	roles   []string
@@ -72,7 +67,7 @@ func newTargets(o *Options, roles []string, timeout time.Duration, database *cli
 		return nil, cli.Usagef("--total: %w", err)
 	}
 	if database.Get() != "" {
-		if t.store, err = cli.OpenDatabase(database); err != nil {
+		if t.store, err = cli.OpenDatabase(&o.Options, database); err != nil {
 			return nil, err
 		}
 	}
@@ -85,6 +80,9 @@ func newTargets(o *Options, roles []string, timeout time.Duration, database *cli
 		t.redis.Close()
 		t.closeStore()
 		return nil, err
+	}
+	if t.kafka = new(doctor.Kafka); !o.HasKafka() { // its checks are not made
+		return t, nil
 	}
 	if t.kafka, err = doctor.OpenKafka(o.Kafka, o.KafkaKeys, o.Names, o.total, t.superHot, t.topicOf); err != nil {
 		t.reads.close()
@@ -108,7 +106,6 @@ func (t *targets) closeStore() {
 	}
 }
 
-// ledgerChecks returns the checks of the ledger, none without a database.
 func (t *targets) ledgerChecks() []doctor.Check {
 	if t.store == nil {
 		return nil
@@ -119,10 +116,10 @@ func (t *targets) ledgerChecks() []doctor.Check {
 	return append(doctor.Database{Store: t.store, Postgres: t.store.Kind() == "postgres"}.Checks(), t.kafka.Ledger(placed)...)
 }
 
-// checks returns all checks in the order of the report: those on which others depend
-// come first.
+// checks returns all checks in the order of the report: those on which others depend come first.
 func (t *targets) checks() []doctor.Check {
 	r := doctor.Redis{Client: t.redis, Mode: t.RedisMode, Names: t.Names, Total: t.total, Roles: t.roles}
+	r.User, _ = t.Credentials()
 	if t.isReplica() {
 		r.Lags = func(ctx context.Context) (string, error) { return origin.CheckReplica(ctx, t.redis) }
 	}
@@ -148,25 +145,15 @@ func (t *targets) checks() []doctor.Check {
 	if t.resp.socket != "" {
 		checks = append(checks, doctor.Socket("resp-socket", "resp-socket", t.resp.socket))
 	}
-	return append(checks, doctor.Check{Name: "memory", Needs: []string{doctor.CheckBoards}, Look: t.memory}, doctor.OpenFiles(t.conns()),
+	checks = append(checks, doctor.Check{Name: "memory", Needs: []string{doctor.CheckBoards}, Look: t.memory}, doctor.OpenFiles(cli.Conns(t.addresses())),
 		doctor.Check{Name: "ports", Look: t.ports})
+	if !t.HasKafka() {
+		doctor.WithoutKafka(checks, t.roles)
+	}
+	return checks
 }
 
-// conns are the connections that serve's listeners take. Each client of --resp may have one
-// to Redis of its own.
-func (t *targets) conns() []doctor.Conns {
-	conns := []doctor.Conns{{Name: "the data port", Files: httpapi.DefaultMaxConns}, {Name: "admin and health", Files: 2 * httpserve.DefaultMaxConns}}
-	if t.resp.enabled() {
-		conns = append(conns, doctor.Conns{Name: "--resp", Files: 2 * resp.DefaultMaxConns})
-	}
-	if t.rpc.addr != "" {
-		conns = append(conns, doctor.Conns{Name: "--rpc", Files: int(t.rpc.streams) + rpc.DefaultMaxConns})
-	}
-	return conns
-}
-
-// services returns the checks of the profile source, of the collector of traces and of the
-// ledger that serves reads, by the calls that serve makes.
+// services returns the checks of profiles, traces and the ledger for reads, by the calls that serve makes.
 func (t *targets) services() (checks []doctor.Check) {
 	var needs []string
 	if t.profiles.redisKey != "" {
@@ -178,7 +165,7 @@ func (t *targets) services() (checks []doctor.Check) {
 	case source != nil:
 		checks = append(checks, doctor.Call("profiles", needs, func(ctx context.Context) error { return tryProfiles(ctx, source) }))
 	}
-	switch tracer, err := t.tracing.Tracer(); {
+	switch tracer, err := t.tracing.Tracer(&t.Options.Options); {
 	case err != nil:
 		checks = append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-header, OTEL_EXPORTER_OTLP_…: %w", err)))
 	case tracer != nil:
@@ -203,7 +190,6 @@ func tryProfiles(ctx context.Context, source profile.Source) error {
 	return answers[0].Err
 }
 
-// failed returns a check that fails because of wrong settings.
 func failed(name string, err error) doctor.Check {
 	return doctor.Check{Name: name, Look: func(context.Context) doctor.Verdict {
 		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
@@ -228,7 +214,6 @@ func (t *targets) roomsFile(context.Context) doctor.Verdict {
 	return v
 }
 
-// splitClasses returns the names of the classes whose boards are split.
 func splitClasses(f *rooms.File) (names []string) {
 	for _, c := range f.Classes {
 		if c.Split() {
@@ -251,6 +236,9 @@ func (t *targets) parseRooms() (*rooms.File, error) {
 	if err == nil {
 		err = parsed.CheckBoards(t.Names.CheckBoard)
 	}
+	if err == nil && !t.HasKafka() {
+		err = parsed.CheckWithoutLog()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Rooms, err)
 	}
@@ -272,7 +260,6 @@ func (t *targets) readBoards(ctx context.Context) (int, error) {
 
 func (t *targets) superHot() []rankcache.BoardID { return t.inForce.Load().boards }
 
-// topicOf returns the topic of the updates of a super-hot board.
 func (t *targets) topicOf(id rankcache.BoardID) string {
 	return t.inForce.Load().file.Log(t.Names, id).Topic
 }
@@ -342,7 +329,7 @@ func tryTencent(ctx context.Context, source *hotkey.Tencent) doctor.Verdict {
 
 // ports checks whether serve could listen. Addresses that a running sidecar uses pass.
 func (t *targets) ports(ctx context.Context) doctor.Verdict {
-	opened, err := cli.OpenListeners(t.addresses()...)
+	opened, err := cli.OpenListeners(slog.New(slog.DiscardHandler), t.addresses()...)
 	opened.Close()
 	if err == nil {
 		return doctor.Verdict{Status: doctor.OK, Advice: "all addresses can be listened on"}
@@ -376,8 +363,7 @@ func isSidecar(ctx context.Context, health string) bool {
 	return json.NewDecoder(io.LimitReader(resp.Body, maxAlive)).Decode(&alive) == nil && alive.State == "alive"
 }
 
-// memory compares the super-hot boards with --memory-budget, by the estimate with
-// which serve admits boards.
+// memory compares the super-hot boards with --memory-budget, by the estimate with which serve admits boards.
 func (t *targets) memory(ctx context.Context) doctor.Verdict {
 	limits, _ := findMemoryLimits() // the zero value: unknown
 	budget, err := limits.budget(t.memoryBudget)
@@ -388,7 +374,7 @@ func (t *targets) memory(ctx context.Context) doctor.Verdict {
 	boards := t.superHot()
 	sizes, err := boardSizes{origin: t.origin}.Sizes(ctx, boards)
 	if err != nil && !errors.Is(err, rankcache.ErrUnreadable) {
-		return doctor.Verdict{Status: doctor.Warn, Advice: "the boards' sizes are unknown: " + err.Error()}
+		return doctor.Unasked(fmt.Errorf("the boards' sizes: %w", err))
 	}
 	m := doctor.Memory{Budget: cmp.Or(budget, limits.Limit),
 		Source: fmt.Sprintf("--memory-budget %s; the %s has %d MiB", t.memoryBudget, limits.Source, limits.Limit>>20)}

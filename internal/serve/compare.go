@@ -18,13 +18,10 @@ import (
 )
 
 const (
-	// compareTries is how often members that differ are read again: an update may be under way.
-	compareTries = 10
-	comparePause = 100 * time.Millisecond
-	// maxDifferences is the most that are reported.
-	maxDifferences = 100
-	// compareChunk is how many members one call to Redis reads.
-	compareChunk = 500
+	compareTries   = 10 // how often members that differ are read again: an update may be under way
+	comparePause   = 100 * time.Millisecond
+	maxDifferences = 100 // the most that are reported
+	compareChunk   = 500 // how many members one call to Redis reads
 )
 
 // boardComparer compares open boards with Redis, entry by entry, one board at a time. mu is held for the whole of a
@@ -90,8 +87,7 @@ func (c *boardComparer) whole(ctx context.Context, id rankcache.BoardID, tell fu
 		return c.compare(ctx, id, tell)
 	}
 	sum := &compareLine{Done: true}
-	for shard := range n {
-		id := class.ShardID(id, shard)
+	for _, id := range class.ShardIDs(id, n) {
 		line, err := c.compare(ctx, id, func(l *compareLine) {
 			tell(&compareLine{Compared: sum.Compared + l.Compared, Members: sum.Members + l.Members})
 		})

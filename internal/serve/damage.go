@@ -15,11 +15,9 @@ import (
 	"rankcache/wire"
 )
 
-// damageEvery is the least time between two looks for damaged masters of Redis.
-const damageEvery = 3 * time.Second
+const damageEvery = 3 * time.Second // the least time between two looks for damaged masters of Redis
 
-// damageLook tells which masters of Redis may lack boards that the ledger has, and how many are left. Redis is asked only
-// while somebody asks here.
+// damageLook tells which masters may lack boards that the ledger has. Redis is asked only if somebody asks here.
 type damageLook struct {
 	client redis.UniversalClient
 	names  wire.Names
@@ -52,7 +50,6 @@ func (l *damageLook) status() any {
 	return nil
 }
 
-// Run looks until ctx ends.
 func (l *damageLook) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
@@ -87,7 +84,6 @@ func (l *damageLook) look(ctx context.Context) *Damage {
 	return &sum
 }
 
-// master returns nil if a master is not damaged.
 func (l *damageLook) master(ctx context.Context, tag string, node redis.Cmdable) (*Damage, error) {
 	var mark, left *redis.StringCmd
 	var wanted *redis.IntCmd

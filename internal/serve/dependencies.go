@@ -32,6 +32,9 @@ func (s callWatch) buildDependencies() {
 	if o := s.options; o.profiles.url.Get() == "" && o.profiles.redisKey == "" {
 		s.services[cli.ServiceProfiles].Off("")
 	}
+	if !s.options.HasKafka() {
+		s.services[cli.ServiceKafka].Off("no Kafka: --kafka is not set")
+	}
 	if s.options.ledgerURL == "" {
 		s.services[cli.ServiceLedger].Off("")
 	}
@@ -71,8 +74,7 @@ func (s callWatch) hotKeysAnswered(took time.Duration, err error) {
 	d.Observe(took, err)
 }
 
-// watchVerdicts passes verdicts on. A new one shows that the hot-key source answers the
-// fleet's poller.
+// watchVerdicts passes verdicts on. A new one shows that the hot-key source answers the fleet's poller.
 func (s callWatch) watchVerdicts(to hotkey.Observer) hotkey.Observer {
 	return &watchedVerdicts{to: to, service: s.services[cli.ServiceHotKeys]}
 }
@@ -91,7 +93,7 @@ func (w *watchedVerdicts) Observe(v hotkey.Verdict) {
 	w.to.Observe(v)
 }
 
-// watchStates returns where keepers publish states. What is read there shows that Redis answers, so that it need not be asked for that.
+// watchStates returns where keepers publish states; reads there show that Redis answers.
 func (s callWatch) watchStates(from *keeper.Value) replay.States {
 	return watchedStates{from, s.services[cli.ServiceRedis]}
 }

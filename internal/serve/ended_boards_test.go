@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -26,7 +27,7 @@ import (
 // any more: their memory comes back, and their series are gone.
 func TestEndedBoardsAreLetGo(t *testing.T) {
 	const boards, members = 200, 500
-	prefix := strings.ToLower(testkit.Name(t)[:8]) + "x"
+	prefix := "x" + strings.ToLower(rand.Text()[:8]) // of no earlier run's boards
 	kafka, cache := testkit.Kfake(t).Addr(), testkit.Redis(t)
 	var zones []string
 	for i := range boards {

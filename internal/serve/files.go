@@ -47,7 +47,6 @@ func (o *snapshotOptions) newShared(topic func(rankcache.BoardID) string, log *s
 	return files.NewShared(store, topic, reg)
 }
 
-// check makes the folder if need be, and a file in it for a moment.
 func (o *snapshotOptions) check() error {
 	if o.dir == "" {
 		return nil

@@ -63,3 +63,42 @@ func TestHistoryHasThePointsOfTheLastQuarterOfAnHour(t *testing.T) {
 		t.Error(fmt.Sprint(body.EveryS, " s, ", n, " points"))
 	}
 }
+
+// TestHistoryIsOverAllProtocols: reads by HTTP, RESP and gRPC, and the calls to Redis that are left; writes are neither.
+func TestHistoryIsOverAllProtocols(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	vec := func(name string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_" + name}, labels)
+		reg.MustRegister(v)
+		return v
+	}
+	histogram := func(name string, labels ...string) *prometheus.HistogramVec {
+		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rankcache_" + name, Buckets: []float64{0.001, 0.01, 0.1}}, labels)
+		reg.MustRegister(v)
+		return v
+	}
+	http, resp, grpc := vec("requests_total", "route", "result", "source"), vec("resp_commands_total", "command", "source"), vec("rpc_reads_total", "source")
+	trips, durations, calls := histogram("redis_seconds", "op"), histogram("resp_answer_duration_seconds", "source"), histogram("rpc_duration_seconds", "method", "code")
+	h := &metricHistory{from: reg}
+	http.WithLabelValues("top", "ok", "local")
+	h.take(time.Unix(1000, 0))
+	http.WithLabelValues("top", "ok", "local").Add(50)
+	resp.WithLabelValues("zrevrange", "local").Add(100)
+	resp.WithLabelValues("zscore", "redis").Add(20)
+	resp.WithLabelValues("other", "redis").Add(1000) // writes
+	grpc.WithLabelValues("hot").Add(30)
+	grpc.WithLabelValues("redis").Add(5)
+	for range 15 {
+		trips.WithLabelValues("top").Observe(0.001)
+	}
+	durations.WithLabelValues("here").Observe(0.05)
+	calls.WithLabelValues("GetTop", "unavailable").Observe(0.0001)
+	calls.WithLabelValues("GetTop", "not_found").Observe(0.0001)
+	h.take(time.Unix(1005, 0))
+	p := h.points[0]
+	got, err := json.Marshal([]*float64{p.Local, p.Hot, p.Redis, p.RedisCalls, p.Failed, p.P99Ms})
+	must(t, err)
+	if want := "[30,6,5,7,0.2,100]"; string(got) != want { // of Redis: 15 round trips and 20 commands passed on
+		t.Errorf("local, hot, redis, calls of Redis, failed, p99: %s, want %s", got, want)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"rankcache/hotkey"
 )
 
-// registerHot registers the settings of the hot tier.
 func registerHot(flags *pflag.FlagSet, on *bool, c *hotkey.Config) {
 	flags.BoolVar(on, "hot", true, "keep the top pages of hot boards locally")
 	flags.Float64Var(&c.PromoteRate, "hot-promote-rate", hotkey.DefaultPromoteRate, "own `requests/s` that promote a board")

@@ -15,7 +15,6 @@ import (
 
 	"rankcache"
 	"rankcache/internal/cli"
-	"rankcache/internal/httpserve"
 	"rankcache/internal/lease"
 	"rankcache/internal/metric"
 	"rankcache/keeper"
@@ -43,13 +42,12 @@ func NewKeepCommand() *cobra.Command {
 	o := &KeepOptions{}
 	cmd := &cobra.Command{
 		Use:   "keep",
-		Short: "Do once for the fleet what each sidecar else does for itself",
-		Long: `Look at the Redis of a whole fleet: read the states of all super-hot boards and publish them in
-Redis as one value, which sidecars read instead, and compare the rows of these boards, of which a
-keeper holds copies as a sidecar does, without a port for apps. Add up how often all sidecars are
-asked for a board, so that each keeps the page of one that is read much by all and little by each.
-A lease elects one keeper however many run: two are enough. Without one, or when all are gone, each
-sidecar looks after itself.`,
+		Short: "Watch Redis once for the whole fleet of sidecars",
+		Long: `Read the states of all super-hot boards from Redis and publish them there as one value, which
+sidecars read instead. Compare the rows of these boards with Redis: for that a keeper holds copies
+as a sidecar does, without a port for apps. Add up the reads of all sidecars, so that a board which
+all read much, and each little, becomes hot. A lease elects one keeper however many run: two are
+enough. Without one each sidecar looks after itself.`,
 		Example: `  rankcache keep --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   curl 127.0.0.1:8979/status`,
 		Args: cli.NoArgs,
@@ -92,7 +90,7 @@ type Keeper struct {
 	lease   lease.Lease
 	elected prometheus.Gauge
 	errLog  rate.Sometimes
-	// tasks run while this keeper is elected. For a moment two keepers may both be: what a task does must do no harm then.
+	// tasks run while this keeper is elected. For a moment two may be: what a task does must do no harm then.
 	tasks []runnable
 }
 
@@ -102,7 +100,7 @@ func NewKeeper(args []string, log *slog.Logger) (*Keeper, error) {
 	if err := cli.ParseArgs("keep", o, args); err != nil {
 		return nil, err
 	}
-	o.Secrets.LogTo(log)
+	o.LogTo(log)
 	return newKeeper(o, o.Recorded(log))
 }
 
@@ -116,7 +114,7 @@ func newKeeper(o *KeepOptions, log *slog.Logger) (*Keeper, error) {
 		}
 	}
 	k.ready = adminapi.NewReadiness(k.startup, k.runner.Status)
-	cli.RegisterProcess(k.Registry, k.ready)
+	k.options.RegisterProcess(k.Registry, k.ready)
 	k.Registry.MustRegister(boardAges{k.Local, k.runner.Status, k.shown.label})
 	k.lease = lease.Lease{Redis: k.redis, Key: o.Names.KeeperKey(o.poll.VerdictInstance()), ID: cmp.Or(o.id, cli.ProcessName()), TTL: keeperLease}
 	return k, nil
@@ -129,7 +127,7 @@ func (k *Keeper) buildTasks(o *KeepOptions) error {
 		return cli.Usagef("--states-every: %w", err)
 	}
 	k.elected = metric.New(k.Registry, "keeper_").Gauge("elected", "1 while this keeper works for the fleet.")
-	k.tasks = []runnable{publisher, runFunc(k.runner.Walk)}
+	k.tasks = []runnable{publisher, background(k.runner.Walk)}
 	if several, ok := k.redis.(*redis.ClusterClient); ok {
 		k.tasks = append(k.tasks, keeper.NewTimes(several, o.RedisTimeout, k.log))
 	}
@@ -147,9 +145,7 @@ func (k *Keeper) buildTasks(o *KeepOptions) error {
 }
 
 // superHot returns all super-hot boards, also those that this keeper has no memory for.
-func (k *Keeper) superHot() []rankcache.BoardID {
-	return k.Rooms.Tiers().Boards(rooms.ModeSuperHot)
-}
+func (k *Keeper) superHot() []rankcache.BoardID { return k.Rooms.Tiers().Boards(rooms.ModeSuperHot) }
 
 // Run keeps until ctx is done. The first part that fails ends the others.
 func (k *Keeper) Run(ctx context.Context) error {
@@ -168,7 +164,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	port := cli.NewHealthPort(&k.options.Options, k.ready, k.Registry, k.log)
 	port.Rooms, port.Parts = k.Rooms, map[string]func(context.Context) any{"keeper": k.status, "boards": func(context.Context) any { return k.runner.Status() }}
 	for _, l := range k.listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, port.Handler(), k.options.Probes(nil), k.log) })
+		group.Go(func() error { return l.Serve(ctx, port.Handler(), k.options.Probes(nil), k.log) })
 	}
 	k.log.Info("keeping", "health", k.listeners.Addr("health"), "keeper", k.lease.ID, "key", k.lease.Key, "version", cli.Version)
 	return group.Wait()

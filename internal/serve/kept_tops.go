@@ -16,9 +16,7 @@ import (
 	"rankcache/replay/files"
 )
 
-// keptTops keeps the pages of hot boards in a file over a restart. Until Redis answers for
-// the first time they are served as they were, not longer than maxAge after they were
-// current. It is safe for concurrent use.
+// keptTops keeps hot pages in a file over a restart, served until Redis answers, or maxAge. Concurrent use is safe.
 type keptTops struct {
 	*hotkey.Tracker
 	store         *files.Store
@@ -44,8 +42,7 @@ func newKeptTops(s *Sidecar) *keptTops {
 	return k
 }
 
-// Read answers from the tracker's pages, or while Redis has not answered yet from those of the
-// file.
+// Read answers from the tracker's pages, or while Redis has not answered yet from those of the file.
 func (k *keptTops) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	k.Tracker.Read(ctx, qs, as)
 	for i := range as {

@@ -20,14 +20,11 @@ import (
 )
 
 const (
-	// defaultMemoryBudget is an upper bound: boards get less where Kafka's client, the
-	// profile cache and the garbage collector need it (see memoryShare).
+	// defaultMemoryBudget is an upper bound: memoryShare leaves room for Kafka's client, profiles and the collector.
 	defaultMemoryBudget = "60%"
-	// minBareBudget in bytes: a smaller number without a unit lacks it by mistake.
-	minBareBudget = 1 << 20
+	minBareBudget       = 1 << 20 // in bytes: a smaller number without a unit lacks it by mistake
 )
 
-// memoryLimits are the limits of the process's memory.
 type memoryLimits struct {
 	Limit   int64  `json:"limit_bytes"`
 	Source  string `json:"limit_source"`        // limitCgroup or limitMachine
@@ -80,19 +77,16 @@ func (l memoryLimits) budget(text string) (int64, error) {
 	return int64(bytes), nil
 }
 
-// boardSizes estimates boards from their count of members and first rows in Redis
-// (for the mean length of the ids), or from their files while Redis does not answer.
+// boardSizes estimates boards from Redis's counts and first rows, or from files while it does not answer.
 type boardSizes struct {
 	origin *origin.Origin
 	kept   []headers // where Redis does not answer, the first that has the board
 }
 
-// headers has boards in files.
 type headers interface {
 	ReadHeader(rankcache.BoardID) (replay.Saved, int, error)
 }
 
-// headers returns where boards are kept in files.
 func (s *Sidecar) headers() (all []headers) {
 	if s.kept != nil {
 		all = append(all, s.kept)
@@ -148,7 +142,6 @@ func (o boardSizes) inRedis(ctx context.Context, boards []rankcache.BoardID, siz
 	return err
 }
 
-// readHeads returns the first rows of each board.
 func readHeads(ctx context.Context, r rankcache.Reader, boards []rankcache.BoardID, rows int) []rankcache.Answer {
 	qs, as := make([]rankcache.Query, len(boards)), make([]rankcache.Answer, len(boards))
 	for i, b := range boards {
@@ -167,8 +160,7 @@ func sizeOf(head *rankcache.Answer) *admission.Size {
 	return &admission.Size{Members: head.Members, IDBytes: (bytes + rows - 1) / rows}
 }
 
-// heldBoards measures the memory of the local boards.
-type heldBoards struct{ *localboard.Boards }
+type heldBoards struct{ *localboard.Boards } // measures the memory of the local boards
 
 func (b heldBoards) held() map[rankcache.BoardID]admission.Usage {
 	held := make(map[rankcache.BoardID]admission.Usage)

@@ -16,34 +16,26 @@ import (
 )
 
 const (
-	// assumedOutside is what the process takes outside of Go before it has done anything
-	// (its own code above all), where that can't be measured. Measured on Linux: 23 MiB.
+	// assumedOutside is what the process takes outside of Go at first, where unknown. Measured on Linux: 23 MiB.
 	assumedOutside = 32 << 20
-	// kafkaQueue is librdkafka's queue unless --kafka.queued.max.messages.kbytes is set;
-	// each message takes about twice its own bytes more. kafkaRest is for what it has
-	// fetched and not parsed, and its threads' heaps. Measured with both: 30 MiB.
+	// kafkaQueue is librdkafka's queue unless --kafka.queued.max.messages.kbytes is set; each message takes twice its
+	// bytes more. kafkaRest is unparsed data and threads' heaps. Measured with both: 30 MiB.
 	kafkaQueue, kafkaPerQueued = 4 << 20, 3
 	kafkaRest                  = 24 << 20
-	// kernelShare of the limit is for sockets and page tables, which count as ours, and
-	// for what grows outside of Go between two looks.
+	// kernelShare of the limit is for sockets, page tables and what grows outside of Go between two looks.
 	kernelShare = 0.05
-	// ownHeap is Go's memory without boards and profiles: encoded pages, hot pages,
-	// counters, stacks.
+	// ownHeap is Go's memory without boards and profiles: encoded pages, hot pages, counters, stacks.
 	ownHeap = 12 << 20
-	// boardShare is the boards' share of Go's remaining memory. The rest is garbage:
-	// with less of it the collector would run all the time.
+	// boardShare is the boards' share of Go's remaining memory: with less garbage the collector would run all the time.
 	boardShare = 0.75
-	// limitStep is by how much Go's limit has to be wrong to be set again.
-	limitStep = 1 << 20
-	// garbagePercent is how much garbage Go collects at once where it has a limit, in percent of
-	// what lives, and less where the limit is nearer. The pod has that memory anyway, and reads
-	// wait during collections: with Go's 100, beside 5,000 live streams, one in 4 s takes 80 ms.
+	limitStep  = 1 << 20 // by how much Go's limit has to be wrong to be set again
+	// garbagePercent is how much garbage Go collects at once where it has a limit, less where that is near: reads wait
+	// during collections. With Go's 100, beside 5,000 live streams, one in 4 s takes 80 ms.
 	garbagePercent = 400
 )
 
-// memoryShare divides the memory limit: memory outside of Go, which Go's limit does not
-// count, memory for Go, and the part of it that is for boards. Memory outside of Go is
-// measured again and again, and its highest value counts.
+// memoryShare divides the memory limit: memory outside of Go, which Go's limit does not count, memory for Go, and the
+// part of it that is for boards. Memory outside of Go is measured again and again, and its highest value counts.
 type memoryShare struct {
 	asked    int64 // --memory-budget; 0: no limit
 	profiles int64 // of the profile cache
@@ -83,8 +75,7 @@ func (s *memoryShare) bounded() int64 {
 	return min(s.asked, s.forBoards())
 }
 
-// expected returns the budget of a process with these limits that has just started. It sets
-// nothing.
+// expected returns the budget of a process with these limits that has just started. It sets nothing.
 func (s *memoryShare) expected() int64 {
 	if s.Go = math.MaxInt64; s.Source == limitCgroup {
 		s.Go = s.goLimit()
@@ -92,7 +83,6 @@ func (s *memoryShare) expected() int64 {
 	return s.bounded()
 }
 
-// now returns the limits as they are.
 func (s *memoryShare) now() memoryLimits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,9 +98,7 @@ func (s *memoryShare) forBoards() int64 {
 	return max(1, int64(float64(left-ownHeap-s.profiles)*boardShare))
 }
 
-// limitGo has the collector keep Go's memory below what is left for it. GOMEMLIMIT in
-// the environment wins, and without a cgroup's limit there is none. GOMAXPROCS follows the
-// cgroup by Go itself.
+// limitGo bounds Go's memory to what is left. GOMEMLIMIT wins; without a cgroup's limit there is none.
 func (s *memoryShare) limitGo() {
 	if s.fixed {
 		s.Go = debug.SetMemoryLimit(-1)
@@ -126,8 +114,7 @@ func (s *memoryShare) limitGo() {
 		"for_boards", text(s.forBoards()), "gomaxprocs", runtime.GOMAXPROCS(0))
 }
 
-// collectSeldom has the collector use the memory that Go's limit leaves. GOGC in the
-// environment wins.
+// collectSeldom has the collector use the memory that Go's limit leaves. GOGC in the environment wins.
 func (s *memoryShare) collectSeldom() {
 	if s.seldom || s.Go == math.MaxInt64 || os.Getenv("GOGC") != "" {
 		return
@@ -137,12 +124,9 @@ func (s *memoryShare) collectSeldom() {
 }
 
 // left returns the bytes that the limit leaves for Go.
-func (s *memoryShare) left() int64 {
-	return s.Limit - s.Outside - int64(float64(s.Limit)*kernelShare)
-}
+func (s *memoryShare) left() int64 { return s.Limit - s.Outside - int64(float64(s.Limit)*kernelShare) }
 
-// goLimit returns Go's limit. A quarter is Go's in any case: with less it would do
-// nothing but collect.
+// goLimit returns Go's limit. A quarter is Go's in any case: with less it would do nothing but collect.
 func (s *memoryShare) goLimit() int64 { return max(s.left(), s.Limit/4) }
 
 func text(bytes int64) string { return humanize.IBytes(uint64(bytes)) }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache/internal/cli"
+	"rankcache/origin"
 	"rankcache/profile"
 )
 
@@ -36,7 +37,6 @@ func (o *profileOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.cache.CallTimeout, "profile-timeout", profile.DefaultCallTimeout, "deadline of one call of the profile service")
 }
 
-// source returns the profile source that is configured, nil for none.
 func (o *profileOptions) source(redis profile.Pipeliner) (profile.Source, error) {
 	switch url := o.url.Get(); {
 	case url != "" && o.redisKey != "":
@@ -59,8 +59,11 @@ func (o *profileOptions) header() http.Header {
 	return header
 }
 
-// runFunc is a long-lived part that is one function.
 type runFunc func(context.Context) error
 
-// Run calls f.
 func (f runFunc) Run(ctx context.Context) error { return f(ctx) }
+
+// background is a part whose calls of Redis wait while that is busy.
+func background(f runFunc) runFunc {
+	return func(ctx context.Context) error { return f(origin.Background(ctx)) }
+}

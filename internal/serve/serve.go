@@ -27,6 +27,7 @@ type Options struct {
 	adminToken    *cli.Secret
 	compatBoard   string
 	ledgerURL     string
+	smallStale    time.Duration
 	drain         time.Duration
 	drainEarly    bool
 	total         string
@@ -59,7 +60,7 @@ super-hot and from Redis where it is not.
 The health port reports ready once Redis has answered, and every super-hot board equals
 Redis, or has been given up to Redis because its deadline passed. With --snapshot-dir boards are kept
 in files, so that a restart reads only what came since; where Redis is away at the
-start, they are answered from, with their honest age. With --snapshots a new pod begins with
+start, the files answer, with their age. With --snapshots a new pod begins with
 the boards that rankcache keep has saved for the whole fleet.`,
 		Example: `  rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache serve --config rankcache.yaml --socket /run/rankcache/data.sock --snapshot-dir /var/lib/rankcache
@@ -82,6 +83,7 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.compatBoard, "compat-board", "", "`board` that GET /v1/scores reads unless it names another; empty: it must name one")
 	flags.StringVar(&o.ledgerURL, "ledger-url", "", "`URL` of a rankcache ledger --serve-reads, which answers what Redis leaves unanswered; empty: nothing does")
+	flags.DurationVar(&o.smallStale, "small-stale", 0, "for how long a page of a small board that was read is answered again, with its age, while Redis does not answer; 0: not at all")
 	o.adminToken = cli.SecretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
 	cli.Group(flags, "Ports and callers")
 	cli.RegisterDrain(flags, &o.drain)

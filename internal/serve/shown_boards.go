@@ -11,11 +11,9 @@ import (
 	"rankcache"
 )
 
-// otherBoards is the label of boards without series of their own. No board has such an id.
-const otherBoards = "(others)"
+const otherBoards = "(others)" // the label of boards without series of their own. No board has such an id.
 
-// shownBoards chooses the boards that have metric series of their own: a sidecar may hold
-// thousands, and each has about ten series.
+// shownBoards chooses the boards with metric series of their own, about ten each, among thousands.
 type shownBoards struct {
 	most   int
 	status func() []rankcache.BoardStatus
@@ -28,8 +26,7 @@ func newShownBoards(most int, status func() []rankcache.BoardStatus) *shownBoard
 	return s
 }
 
-// choose takes the most interesting boards. Of boards that are alike, those that were
-// chosen before stay.
+// choose takes the most interesting boards. Of boards that are alike, those that were chosen before stay.
 func (s *shownBoards) choose() {
 	all, before := s.status(), *s.chosen.Load()
 	slices.SortFunc(all, func(a, b rankcache.BoardStatus) int {

@@ -66,9 +66,9 @@ type Sidecar struct {
 	respServer *resp.Server // nil: no listener for clients of Redis
 	rpcServer  *rpc.Server  // nil: no listener for live pages, Connect and gRPC
 	listeners  cli.Listeners
+	quit       context.CancelFunc // ends it as SIGTERM does; set while it runs
 }
 
-// runnable is a long-lived part.
 type runnable interface{ Run(context.Context) error }
 
 // Run serves until ctx is done and the drain is over.
@@ -89,10 +89,9 @@ func (s *Sidecar) Ready() (bool, string) {
 // Hot returns the boards of the hot tier, as GET /hotkeys does.
 func (s *Sidecar) Hot() []hotkey.Row { return s.tracker.Hot() }
 
-// startup reports whether all super-hot boards are open or given up, and if not,
-// why. Redis has to answer first, or files while it is away, and to list the boards that
-// run in the rooms, and their sizes; it is waited for as long as for a board. A Kafka that
-// is away is not waited for any longer, one that refuses this user is.
+// startup reports whether all super-hot boards are open or given up, and if not, why. Redis has to answer first, or
+// files while it is away, and to list the boards that run in the rooms, and their sizes; it is waited for as long as
+// for a board. A Kafka that is away is not waited for any longer, one that refuses this user is.
 func (s *Sidecar) startup() (bool, string) {
 	waited := time.Since(s.started) >= s.options.deadline
 	met, why := s.services.Met()
@@ -106,6 +105,8 @@ func (s *Sidecar) startup() (bool, string) {
 		return false, cli.ServiceKafka + ": " + kafka.Status().LastError
 	case !s.Rooms.Resolved() && !waited:
 		return false, "waiting for Redis: which rooms are set at run time, and which boards run in them"
+	case !s.options.HasKafka():
+		return true, ""
 	case !s.admission.Decided() && !waited:
 		return false, "waiting for Redis: how large the boards are"
 	case !s.admission.Decided():
@@ -114,8 +115,7 @@ func (s *Sidecar) startup() (bool, string) {
 	return s.runner.Ready()
 }
 
-// answersFromFiles reports whether boards, or pages of hot ones, are answered from files while
-// Redis is away. Where it refuses this process, it is not away.
+// answersFromFiles reports whether files answer while Redis is away. One that refuses this process is not away.
 func (s *Sidecar) answersFromFiles() bool {
 	if s.kept == nil && s.snapshots == nil || s.services[cli.ServiceRedis].Refused() {
 		return false
@@ -126,7 +126,7 @@ func (s *Sidecar) answersFromFiles() bool {
 
 func (s *Sidecar) listen() (err error) {
 	o := s.options
-	s.listeners, err = cli.OpenListeners(o.addresses()...)
+	s.listeners, err = cli.OpenListeners(s.log, o.addresses()...)
 	for _, flag := range []string{"data", "admin", "resp", "rpc"} {
 		if addr := s.listeners.Addr(flag); addr != "" && !httpserve.OnlyLocal(addr) {
 			s.log.Warn("listener is reachable from outside the pod and unauthenticated", "port", flag, "addr", addr)
@@ -135,10 +135,12 @@ func (s *Sidecar) listen() (err error) {
 	return err
 }
 
-// addresses are the sidecar's listeners' addresses.
 func (o *Options) addresses() []cli.FlagAddr {
-	return []cli.FlagAddr{{Flag: "data", Addr: o.data}, {Flag: "socket", Addr: cli.UnixAddr(o.socket)}, {Flag: "admin", Addr: o.admin}, {Flag: "health", Addr: o.health},
-		{Flag: "resp", Addr: o.resp.addr}, {Flag: "resp-socket", Addr: cli.UnixAddr(o.resp.socket)}, {Flag: "rpc", Addr: o.rpc.addr}}
+	return []cli.FlagAddr{{Flag: "data", Addr: o.data, Conns: httpapi.DefaultMaxConns}, {Flag: "socket", Addr: cli.UnixAddr(o.socket), Shares: true},
+		{Flag: "admin", Addr: o.admin}, {Flag: "health", Addr: o.health},
+		{Flag: "resp", Addr: o.resp.addr, Conns: resp.DefaultMaxConns, Files: 2}, // each client may have a connection to Redis of its own
+		{Flag: "resp-socket", Addr: cli.UnixAddr(o.resp.socket), Shares: true},
+		{Flag: "rpc", Addr: o.rpc.addr, Conns: int(o.rpc.streams) + rpc.DefaultMaxConns}}
 }
 
 // close frees the resources that run has not freed. It may be called after run.
@@ -152,9 +154,11 @@ func (s *Sidecar) close() {
 	}
 }
 
-// run works until ctx is done; then it reports not ready, answers for the drain time
-// and returns. The first part that fails ends the others.
+// run works until ctx is done, reports not ready, answers for the drain time and returns. One failure ends all.
 func (s *Sidecar) run(ctx context.Context) error {
+	procs := processors()
+	ctx, s.quit = context.WithCancel(ctx)
+	defer s.quit()
 	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(cli.ErrStopped)
 	group, live := errgroup.WithContext(live)
@@ -167,7 +171,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 		group.Go(func() error { return part.Run(live) })
 	}
 	s.startListeners(group, live)
-	s.log.Info("serving", "data", s.listeners.Addr("data"), "resp", s.listeners.Addr("resp"), "rpc", s.listeners.Addr("rpc"), "admin", s.listeners.Addr("admin"), "health", s.listeners.Addr("health"), "version", cli.Version)
+	s.log.Info("serving", "gomaxprocs", procs, "data", s.listeners.Addr("data"), "resp", s.listeners.Addr("resp"), "rpc", s.listeners.Addr("rpc"), "admin", s.listeners.Addr("admin"), "health", s.listeners.Addr("health"), "version", cli.Version)
 	defer context.AfterFunc(ctx, s.dataServer.Drain)()
 	if s.rpcServer != nil {
 		defer context.AfterFunc(ctx, s.rpcServer.Drain)()
@@ -180,8 +184,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// callers counts the connections of all listeners for the app; nil if the drain does
-// not depend on them.
+// callers counts the connections of all listeners for the app; nil if the drain does not depend on them.
 func (s *Sidecar) callers() cli.Connections {
 	if !s.options.drainEarly {
 		return nil
@@ -206,7 +209,7 @@ func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts, ReadTimeout: s.options.ReadTimeout}, "health": s.options.Probes(s.options.hosts)}
 	for _, l := range s.listeners {
 		if handler := handlers[l.Flag]; handler != nil {
-			group.Go(func() error { return httpserve.Serve(ctx, l, handler, configs[l.Flag], s.log) })
+			group.Go(func() error { return l.Serve(ctx, handler, configs[l.Flag], s.log) })
 			continue
 		}
 		if strings.HasPrefix(l.Flag, "resp") {

@@ -29,13 +29,12 @@ import (
 	"rankcache/sidecar/resp"
 )
 
-// newSidecar builds every part and opens the listeners, so that a bad setting
-// or a port in use is an error at once. It starts nothing.
+// newSidecar builds every part and opens the listeners, so that a bad setting is an error at once. It starts nothing.
 func newSidecar(o *Options, log *slog.Logger) (*Sidecar, error) {
 	s := newParts(o, log)
 	s.history = &metricHistory{from: s.Registry}
 	s.parts = append(s.parts, s.history)
-	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, rpcPart{s}.buildRPC, s.listen} {
+	for _, build := range []func() error{s.listen, s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, rpcPart{s}.buildRPC} {
 		if err := build(); err != nil {
 			s.close()
 			return nil, err
@@ -63,7 +62,7 @@ func (s *Sidecar) buildOrigin() (err error) {
 		return err
 	}
 	s.services[cli.ServiceRedis].Require(s.options.RedisNeed(s.redis, "serve", s.options.total, nil), cli.PingRedis(s.redis))
-	tracer, err := s.options.tracing.NewTracer(s.log)
+	tracer, err := s.options.tracing.NewTracer(&s.options.Options, s.log)
 	if err != nil {
 		return err
 	}
@@ -120,7 +119,9 @@ func (s *Sidecar) buildReplay() (err error) {
 			return s.admission.Fill(ctx, board)
 		},
 	}, FilledBoards{s.Local, s.profiles, func() *rooms.File { return s.Rooms.File() }}, GateOrigin{s.origin}, s.log, s.Registry)
-	s.parts = append(s.parts, s.runner)
+	if o.HasKafka() { // else no board is whole here
+		s.parts = append(s.parts, background(s.runner.Run))
+	}
 	return err
 }
 
@@ -143,7 +144,6 @@ func orNever[T time.Duration | int](v T) T {
 	return v
 }
 
-// replayTotal returns replay's value of --total.
 func replayTotal(total string) replay.TotalSource {
 	switch total {
 	case "seq":
@@ -156,7 +156,7 @@ func replayTotal(total string) replay.TotalSource {
 
 func (s *Sidecar) buildRooms() error {
 	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
-	cfg := roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, Origin: s.origin, Histories: s.origin.Histories, Shared: s.options.SharedRooms(s.redis), Changed: changed, Log: s.log}
+	cfg := roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, NoLog: !s.options.HasKafka(), Origin: s.origin, Histories: s.origin.Histories, Shared: s.options.SharedRooms(s.redis), Changed: changed, Log: s.log}
 	if s.kept != nil { // a nil *Store in the interface would not be nil
 		cfg.Kept = s.kept
 	}
@@ -169,12 +169,12 @@ func (s *Sidecar) buildRooms() error {
 }
 
 func (s *Sidecar) buildReader() (err error) {
-	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Boards: OpenBoards{s.Local}, Origin: s.boardOrigin(), Ladders: s.origin, Log: s.log}
+	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Used: s.Rooms.Use, Boards: OpenBoards{s.Local}, Origin: s.boardOrigin(), Ladders: s.origin, SmallStale: s.options.smallStale, Log: s.log}
 	if s.reached != nil { // the ladder's reads have no age
 		cfg.Boards, cfg.OriginLags, cfg.Ladders = youngBoards{s.Local, s.options.snapshots.maxAge}, true, nil
 	}
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
-		cfg.Hot = s.tracker
+		cfg.Hot, cfg.Written = s.tracker, s.tracker.Written
 		if s.kept != nil {
 			s.keptTops = newKeptTops(s)
 			cfg.Hot, s.parts = s.keptTops, append(s.parts, s.keptTops)
@@ -195,14 +195,14 @@ func (s *Sidecar) buildReader() (err error) {
 		return err
 	}
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
-	cli.RegisterProcess(s.Registry, s.ready)
+	s.options.RegisterProcess(s.Registry, s.ready)
 	s.Registry.MustRegister(boardAges{s.Local, s.runner.Status, s.shown.label})
 	older, err := compat.NewReads(compat.Config{Reader: s.reader, Profiles: s.reader.Profiles(), Classes: s.Rooms.File, Problem: httpapi.ProblemOf,
 		Board: rankcache.BoardID(s.options.compatBoard)})
 	if err != nil {
 		return cli.Usagef("--compat-board: %w", err)
 	}
-	data := httpapi.Config{Hosts: s.options.hosts, ReadTimeout: s.options.ReadTimeout, Trace: s.trace, Classes: s.Rooms.File, Compat: older}
+	data := httpapi.Config{MaxConns: s.listeners.Most("data", "socket"), Hosts: s.options.hosts, ReadTimeout: s.options.ReadTimeout, Trace: s.trace, Classes: s.Rooms.File, Compat: older}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.Registry)
 	return err
 }
@@ -217,13 +217,12 @@ func (s *Sidecar) buildResp() (err error) {
 	if !ok {
 		return cli.Usagef("--resp can't be used with --redis-mode %s: it relays to one server", o.RedisMode)
 	}
-	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), OneMaster: o.RedisMode == origin.ModeSentinel, Credentials: o.Credentials, DB: client.Options().DB,
+	s.respServer, err = resp.New(s.reader, resp.Config{MaxConns: s.listeners.Most("resp", "resp-socket"), Dial: rawDial(client.Options()), OneMaster: o.RedisMode == origin.ModeSentinel, Credentials: o.Credentials, DB: client.Options().DB,
 		Names: o.Names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.RedisTimeout}, s.log, s.Registry)
 	s.parts = append(s.parts, s.respServer)
 	return err
 }
 
-// buildProfiles builds the profile cache if a source is configured.
 func (s *Sidecar) buildProfiles() error {
 	o := s.options.profiles
 	source, err := o.source(s.redis)
@@ -234,11 +233,10 @@ func (s *Sidecar) buildProfiles() error {
 	if s.profiles, err = profile.New(o.cache, callWatch{s}.watchProfiles(source), s.log, s.Registry); err != nil {
 		return cli.Usagef("profiles: %w", err)
 	}
-	s.parts = append(s.parts, s.profiles, runFunc(func(ctx context.Context) error { return warmNamed(ctx, s.Rooms, s.origin, s.profiles) }))
+	s.parts = append(s.parts, s.profiles, background(func(ctx context.Context) error { return warmNamed(ctx, s.Rooms, s.origin, s.profiles) }))
 	return nil
 }
 
-// buildAdmission builds the admission of boards by memory.
 func (s *Sidecar) buildAdmission() error {
 	limits, err := findMemoryLimits()
 	if err != nil && strings.HasSuffix(s.options.memoryBudget, "%") {
@@ -256,12 +254,13 @@ func (s *Sidecar) buildAdmission() error {
 	s.memory.budget() // limits Go from the start
 	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.headers()}, Usage: heldBoards{s.Local}.held,
 		Follow: s.runner.Follow, Log: s.log}, s.Registry)
-	s.parts = append(s.parts, s.admission)
+	if s.options.HasKafka() {
+		s.parts = append(s.parts, s.admission)
+	}
 	return nil
 }
 
-// buildHot builds the hot tier: the tracker, the reader of the fleet's verdict
-// and, unless another process polls, the poller.
+// buildHot builds the hot tier: tracker, verdict reader and, unless another process polls, the poller.
 func (s *Sidecar) buildHot() (err error) {
 	o := s.options
 	if !o.hotKeys {
@@ -301,16 +300,15 @@ func (s *Sidecar) buildHot() (err error) {
 	return nil
 }
 
-// NewSidecar builds the sidecar that "rankcache serve" with these arguments is,
-// for a program that runs it in its own process. It opens the listeners and
-// starts nothing; neither environment nor file of settings is read. The rooms file is
-// parsed by parseRooms, or by [rooms.Parse] if that is nil.
+// NewSidecar builds the sidecar that "rankcache serve" with these arguments is, for a program that runs it in its own
+// process. It opens the listeners and starts nothing; neither environment nor file of settings is read. The rooms file
+// is parsed by parseRooms, or by [rooms.Parse] if that is nil.
 func NewSidecar(args []string, parseRooms func([]byte) (*rooms.File, error), log *slog.Logger) (*Sidecar, error) {
 	o := &Options{}
 	if err := cli.ParseArgs("serve", o, args); err != nil {
 		return nil, err
 	}
-	o.Secrets.LogTo(log)
+	o.LogTo(log)
 	o.ParseRooms = parseRooms
 	return newSidecar(o, o.Recorded(log))
 }

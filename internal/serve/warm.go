@@ -15,12 +15,9 @@ import (
 	"rankcache/rooms"
 )
 
-// warmRows is how many rows of a board's head have their profiles loaded before
-// the first page is requested.
-const warmRows = 50
+const warmRows = 50 // how many rows of a board's head have their profiles loaded before the first page is requested
 
-// warmNamed loads, once Redis answers, the profiles of the heads of the boards
-// that the rooms file names.
+// warmNamed loads, once Redis answers, the profiles of the heads of the boards that the rooms file names.
 func warmNamed(ctx context.Context, named *roomsync.Follower, origin *origin.Origin, profiles *profile.Cache) error {
 	for range tick.NowAndEvery(ctx, time.Second) {
 		tiers := named.Tiers()
@@ -32,8 +29,7 @@ func warmNamed(ctx context.Context, named *roomsync.Follower, origin *origin.Ori
 	return nil
 }
 
-// warm has the profiles loaded of the boards that could be read, and returns the first error of the
-// others.
+// warm has the profiles loaded of the boards that could be read, and returns the first error of the others.
 func warm(profiles *profile.Cache, heads []rankcache.Answer) (err error) {
 	for i := range heads {
 		profiles.Warm(membersIn(heads[i].Entries[:min(warmRows, len(heads[i].Entries))]))
@@ -42,13 +38,11 @@ func warm(profiles *profile.Cache, heads []rankcache.Answer) (err error) {
 	return err
 }
 
-// headOf returns the members of a local board's first rows.
 func headOf(ctx context.Context, board rankcache.Reader) []string {
 	return membersIn(rankcache.One(ctx, board, rankcache.Query{Limit: warmRows}).Entries)
 }
 
-// expected returns the members that the class of a board names for its head, or else those
-// at the head of the period before, if that is in memory.
+// expected returns the members that the class names for its head, or those of the period before in memory.
 func (b FilledBoards) expected(id rankcache.BoardID) []string {
 	board, kind, ok := b.Classes().Board(id)
 	if !ok {
@@ -62,14 +56,12 @@ func (b FilledBoards) expected(id rankcache.BoardID) []string {
 	return headOf(context.Background(), running)
 }
 
-// warmingOrigin reads the pages of hot boards and has their profiles loaded, so
-// that a board that is promoted has them before its page is handed out.
+// warmingOrigin reads pages of hot boards and loads their profiles before a page is handed out.
 type warmingOrigin struct {
 	rankcache.Reader
 	profiles *profile.Cache // nil: none
 }
 
-// Read implements [rankcache.Reader].
 func (o warmingOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	o.Reader.Read(ctx, qs, as)
 	if o.profiles != nil {
@@ -77,9 +69,8 @@ func (o warmingOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rank
 	}
 }
 
-// Prepare implements [replay.Boards]: it publishes the board, which sorts it, and loads the
-// profiles of its head, no longer than a page would wait for them. At the head of an empty
-// board are the members expected there.
+// Prepare implements [replay.Boards]: it publishes the board, which sorts it, and loads the profiles of its head, no
+// longer than a page would wait for them. At the head of an empty board are the members expected there.
 func (b FilledBoards) Prepare(ctx context.Context, board replay.Board) {
 	board.Publish()
 	if b.Profiles == nil {

@@ -12,8 +12,7 @@ import (
 	"rankcache/sidecar"
 )
 
-// The peers don't import each other: each declares the interfaces
-// that it needs. These adapters implement them with the other packages' types.
+// Adapters that implement the peers' interfaces with the other peers' types: they don't import each other.
 
 // OpenBoards gives the read path the boards that may be read.
 type OpenBoards struct{ *localboard.Boards }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// MemoryCgroup makes a memory cgroup, of version 1 or 2, with a limit in bytes, and removes it at the end of the test. It returns its folder, or "" where none
-// can be made, because that takes root and cgroups that may be written.
+// MemoryCgroup makes a memory cgroup, of version 1 or 2, with a limit in bytes, and removes it at the end of the test.
+// It returns its folder, or "" where none can be made, because that takes root and cgroups that may be written.
 func MemoryCgroup(t testing.TB, limit int) (dir string) {
 	t.Helper()
 	name := Name(t)
@@ -41,7 +41,8 @@ func setLimit(file string, limit int) error {
 	return f.Close()
 }
 
-// InCgroup returns the command line that joins the cgroup and then becomes argv, which so finds its limit from the start. With "" it is argv.
+// InCgroup returns the command line that joins the cgroup and then becomes argv, which so finds its limit from the
+// start. With "" it is argv.
 func InCgroup(dir string, argv ...string) []string {
 	if dir == "" {
 		return argv

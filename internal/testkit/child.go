@@ -22,7 +22,8 @@ const (
 	listenWithin = time.Minute
 )
 
-// Child is a rankcache process. Its methods may be called concurrently; those that wait fail the test, so call them from its goroutine.
+// Child is a rankcache process. Its methods may be called concurrently; those that wait fail the test, so call them
+// from its goroutine.
 type Child struct {
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -33,8 +34,8 @@ type Child struct {
 	addrs map[string]string // by listener, from its log
 }
 
-// StartChild starts cmd, which is rankcache or becomes it and logs in JSON, and returns at once. What it logs is kept; at the end of the test it is killed,
-// and its log shown if the test failed.
+// StartChild starts cmd, which is rankcache or becomes it and logs in JSON, and returns at once. What it logs is kept;
+// at the end of the test it is killed, and its log shown if the test failed.
 func StartChild(t testing.TB, cmd *exec.Cmd) *Child {
 	t.Helper()
 	c := &Child{t: t, cmd: cmd, done: make(chan struct{})}

@@ -17,8 +17,8 @@ var sharedRedisCluster = sharedServer{env: EnvRedisCluster, start: func() (handl
 	return handle{addr: strings.Join(c.Addrs(), ","), output: c.Output, close: c.Close}, nil
 }}
 
-// RedisCluster returns the host:port of the nodes of the Redis Cluster that the tests of a binary share: three masters with a replica each. Tests stop none
-// of them, move no slot and use keys made with Name.
+// RedisCluster returns the host:port of the nodes of the Redis Cluster that the tests of a binary share: three masters
+// with a replica each. Tests stop none of them, move no slot and use keys made with Name.
 func RedisCluster(t testing.TB) []string {
 	t.Helper()
 	h, err := sharedRedisCluster.get(t)
@@ -35,7 +35,8 @@ func StartRedisCluster(t testing.TB, o servers.ClusterOptions) *servers.RedisClu
 	return c
 }
 
-// StartSentinel starts a master with replicas and sentinels for this test alone, some five seconds, and ends them with the test.
+// StartSentinel starts a master with replicas and sentinels for this test alone, some five seconds, and ends them with
+// the test.
 func StartSentinel(t testing.TB, o servers.SentinelOptions) *servers.Sentinel {
 	t.Helper()
 	s, err := servers.StartSentinel(t.Context(), o)
@@ -44,7 +45,8 @@ func StartSentinel(t testing.TB, o servers.SentinelOptions) *servers.Sentinel {
 	return s
 }
 
-// StartKafkaCluster starts brokers for this test alone, ten to twenty seconds and 400 MB each, and ends them with the test.
+// StartKafkaCluster starts brokers for this test alone, ten to twenty seconds and 400 MB each, and ends them with the
+// test.
 func StartKafkaCluster(t testing.TB, brokers int, props map[string]string) *servers.KafkaCluster {
 	t.Helper()
 	c, err := servers.StartKafkaCluster(t.Context(), brokers, props)

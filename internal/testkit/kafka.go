@@ -35,8 +35,8 @@ func startShared() (handle, error) {
 	return handle{addr: fake.Addr(), fake: true, why: err, close: func() error { fake.Close(); return nil }}, nil
 }
 
-// Kafka returns the host:port of the broker that all tests share: a real one, or kfake where Kafka is not installed, and prints that. The broker makes no
-// topic by itself; use names made with Name.
+// Kafka returns the host:port of the broker that all tests share: a real one, or kfake where Kafka is not installed,
+// and prints that. The broker makes no topic by itself; use names made with Name.
 func Kafka(t testing.TB) string {
 	t.Helper()
 	return kafka(t, &sharedKafka)
@@ -55,7 +55,8 @@ func kafka(t testing.TB, s *sharedServer) string {
 	return h.addr
 }
 
-// RealKafka is Kafka for tests of what kfake does not do, such as compaction. It skips where Kafka is not installed, and prints that.
+// RealKafka is Kafka for tests of what kfake does not do, such as compaction. It skips where Kafka is not installed,
+// and prints that.
 func RealKafka(t testing.TB) string {
 	t.Helper()
 	return realKafka(t, &sharedKafka)
@@ -80,7 +81,8 @@ func StartKafka(t testing.TB, o servers.KafkaOptions) *servers.Kafka {
 	return k
 }
 
-// StartMirror starts Kafka's mirror from one broker to another for this test alone, some ten seconds and 300 MB, and ends it with the test.
+// StartMirror starts Kafka's mirror from one broker to another for this test alone, some ten seconds and 300 MB, and
+// ends it with the test.
 func StartMirror(t testing.TB, o servers.MirrorOptions) *servers.Mirror {
 	t.Helper()
 	m, err := servers.StartMirror(t.Context(), o)
@@ -89,7 +91,8 @@ func StartMirror(t testing.TB, o servers.MirrorOptions) *servers.Mirror {
 	return m
 }
 
-// Kfake starts a fake cluster of one broker for this test alone, in no time, and ends it with the test. Its embedded Cluster makes faults.
+// Kfake starts a fake cluster of one broker for this test alone, in no time, and ends it with the test. Its embedded
+// Cluster makes faults.
 func Kfake(t testing.TB, opts ...kfake.Opt) *servers.Kfake {
 	t.Helper()
 	k, err := servers.StartKfake(opts...)
@@ -103,8 +106,8 @@ func Kfake(t testing.TB, opts ...kfake.Opt) *servers.Kfake {
 // clientTimeout bounds every call of the helpers below.
 const clientTimeout = 30 * time.Second
 
-// KafkaClient returns a pure-Go client of the broker at addr, or the brokers at "addr,addr", closed at the end of the test. Tests fill and read topics with it, so that what they check is not
-// checked by the client that it uses itself.
+// KafkaClient returns a pure-Go client of the brokers at "addr" or "addr,addr", closed at the end of the test. Tests
+// fill and read topics with it, so that rankcache's own client does not check itself.
 func KafkaClient(t testing.TB, addr string, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(addr, ",")...)}, opts...)...)
@@ -115,7 +118,8 @@ func KafkaClient(t testing.TB, addr string, opts ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
-// CreateTopic makes a topic and returns once it can be written to. Configs are its settings, such as "cleanup.policy": "compact".
+// CreateTopic makes a topic and returns once it can be written to. Configs are its settings, such as "cleanup.policy":
+// "compact".
 func CreateTopic(t testing.TB, addr, topic string, partitions int32, configs map[string]string) {
 	t.Helper()
 	CreateReplicated(t, addr, topic, partitions, 1, configs)
@@ -148,7 +152,8 @@ func createRequest(topic string, partitions int32, copies int16, configs map[str
 	return req
 }
 
-// hasLeaders returns nil once all partitions of a topic can be written to. A broker answers CreateTopics before it leads them.
+// hasLeaders returns nil once all partitions of a topic can be written to. A broker answers CreateTopics before it
+// leads them.
 func hasLeaders(ctx context.Context, cl *kgo.Client, topic string, partitions int) error {
 	req := kmsg.NewPtrMetadataRequest()
 	rt := kmsg.NewMetadataRequestTopic()
@@ -186,8 +191,8 @@ func DeleteTopic(t testing.TB, addr, topic string) {
 	}
 }
 
-// Produce writes records and returns once the broker has acknowledged all of them. Without a partition of their own they go where their key belongs, to the
-// same partition that librdkafka and the Java client would choose with murmur2.
+// Produce writes records and returns once the broker has acknowledged all of them. Without a partition of their own
+// they go where their key belongs, to the same partition that librdkafka and the Java client would choose with murmur2.
 func Produce(t testing.TB, addr string, records ...*kgo.Record) {
 	t.Helper()
 	if err := KafkaClient(t, addr).ProduceSync(callCtx(t), records...).FirstErr(); err != nil {
@@ -195,8 +200,8 @@ func Produce(t testing.TB, addr string, records ...*kgo.Record) {
 	}
 }
 
-// Records reads a topic from its beginning and returns its first n records, in the order of each partition. It fails the test when there are fewer within
-// half a minute.
+// Records reads a topic from its beginning and returns its first n records, in the order of each partition. It fails
+// the test when there are fewer within half a minute.
 func Records(t testing.TB, addr, topic string, n int) []*kgo.Record {
 	t.Helper()
 	cl, ctx := KafkaClient(t, addr, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), callCtx(t)
@@ -259,7 +264,8 @@ func Committed(ctx context.Context, cl *kgo.Client, group, topic string, partiti
 	return n, nil
 }
 
-// LoseGroups has a broker answer questions for the offsets of groups as one that does not coordinate them any more, for so many times.
+// LoseGroups has a broker answer questions for the offsets of groups as one that does not coordinate them any more, for
+// so many times.
 func LoseGroups(broker *servers.Kfake, times int64) {
 	const notCoordinator = 16
 	var asked atomic.Int64

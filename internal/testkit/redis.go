@@ -15,7 +15,8 @@ var sharedRedis = sharedServer{env: EnvRedis, start: func() (handle, error) {
 	return handle{addr: r.Addr(), output: r.Output, close: r.Close}, nil
 }}
 
-// Redis returns the host:port of the redis-server that all tests share. Use keys made with Name, flush nothing and don't stop it.
+// Redis returns the host:port of the redis-server that all tests share. Use keys made with Name, flush nothing and
+// don't stop it.
 func Redis(t testing.TB) string {
 	t.Helper()
 	h, err := sharedRedis.get(t)

@@ -19,7 +19,8 @@ type handle struct {
 	why    error         // why it is a fake
 }
 
-// sharedServer is a server that the first test to ask starts and all tests of the binary use. A start that failed fails every test that asks.
+// sharedServer is a server that the first test to ask starts and all tests of the binary use. A start that failed fails
+// every test that asks.
 type sharedServer struct {
 	env   string // names the address of one that runs already
 	start func() (handle, error)
@@ -75,7 +76,8 @@ func (s *sharedServer) close() error {
 	return s.handle.close()
 }
 
-// showOutput logs what a server printed when the test has failed, at its end. It must be called after the cleanup that removes the output was registered.
+// showOutput logs what a server printed when the test has failed, at its end. It must be called after the cleanup that
+// removes the output was registered.
 func showOutput(t testing.TB, name string, output func() string) {
 	t.Cleanup(func() {
 		if t.Failed() {

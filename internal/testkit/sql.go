@@ -10,7 +10,8 @@ import (
 	"rankcache/internal/lab/servers"
 )
 
-// SQLKinds are the kinds of database that the ledger is tested with: in full size MariaDB too, which takes as long again.
+// SQLKinds are the kinds of database that the ledger is tested with: in full size MariaDB too, which takes as long
+// again.
 var SQLKinds = sqlKinds()
 
 func sqlKinds() []string {
@@ -35,8 +36,8 @@ func startSQL(start func(context.Context, servers.SQLOptions) (*servers.SQL, err
 	}
 }
 
-// Database returns the URL of a new, empty database of a kind on the PostgreSQL or MariaDB that all tests share. It skips where the server is not installed,
-// and prints that.
+// Database returns the URL of a new, empty database of a kind on the PostgreSQL or MariaDB that all tests share. It
+// skips where the server is not installed, and prints that.
 func Database(t testing.TB, kind string) string {
 	t.Helper()
 	h, err := sharedSQL[kind].get(t)
@@ -54,7 +55,8 @@ func NewDatabase(t testing.TB, kind, addr string) string {
 	return url
 }
 
-// PooledDatabase returns the URL of a database that [Database] has returned, behind a PgBouncer in transaction mode, which ends with the test.
+// PooledDatabase returns the URL of a database that [Database] has returned, behind a PgBouncer in transaction mode,
+// which ends with the test.
 func PooledDatabase(t testing.TB, url string) string {
 	t.Helper()
 	rest, name := strings.TrimPrefix(url, "postgres://rankcache@"), url[strings.LastIndexByte(url, '/')+1:]
@@ -75,7 +77,8 @@ func SQL(t testing.TB, url string) *sql.DB {
 	return db
 }
 
-// StartSQL starts a PostgreSQL ("postgres") or MariaDB ("mysql") for this test alone, two to four seconds, and ends it with the test.
+// StartSQL starts a PostgreSQL ("postgres") or MariaDB ("mysql") for this test alone, two to four seconds, and ends it
+// with the test.
 func StartSQL(t testing.TB, kind string, o servers.SQLOptions) *servers.SQL {
 	t.Helper()
 	start := servers.StartPostgres

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Every is a loop whose body runs after each d until ctx is done. Where the body takes longer, the
-// ticks that it misses are left out.
+// Every is a loop whose body runs after each d until ctx is done; ticks that a longer body misses are left out.
 func Every(ctx context.Context, d time.Duration) func(yield func() bool) {
 	return func(yield func() bool) {
 		ticker := time.NewTicker(d)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Env is the collector's configuration in OpenTelemetry's own environment variables. Zeros
-// are not set.
+// Env is the collector's configuration in OpenTelemetry's own environment variables. Zeros are not set.
 type Env struct {
 	Endpoint string
 	Headers  map[string]string
@@ -17,10 +16,8 @@ type Env struct {
 	CAFile   string
 }
 
-// FromEnv reads OTEL_EXPORTER_OTLP_TRACES_… and, where that is not set,
-// OTEL_EXPORTER_OTLP_…, for ENDPOINT, HEADERS, TIMEOUT and CERTIFICATE. The error names
-// the bad variable, without its value. OTEL_EXPORTER_OTLP_INSECURE is about gRPC:
-// here the endpoint's scheme decides.
+// FromEnv reads OTEL_EXPORTER_OTLP_TRACES_… and else OTEL_EXPORTER_OTLP_…: ENDPOINT, HEADERS, TIMEOUT, CERTIFICATE. The
+// error names the bad variable alone. The endpoint's scheme decides, not …_INSECURE.
 func FromEnv(getenv func(string) string) (e Env, err error) {
 	either := func(name string) (value, variable string) {
 		for _, variable := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + name, "OTEL_EXPORTER_OTLP_" + name} {
@@ -63,7 +60,6 @@ func endpointOf(either func(string) (value, variable string), getenv func(string
 	return endpoint
 }
 
-// parseHeaders parses key=value,key=value with percent-encoded values.
 func parseHeaders(list string) (map[string]string, error) {
 	headers := map[string]string{}
 	for pair := range strings.SplitSeq(list, ",") {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
+	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -15,8 +14,7 @@ import (
 // Option changes how a [Tracer] sends spans.
 type Option func(*http.Client) error
 
-// WithHeaders adds headers to each upload, such as Authorization, as they are then. They are never logged,
-// and redirects, which could lead to another host, are not followed.
+// WithHeaders adds headers, as they are then, to each upload. They are never logged, redirects not followed.
 func WithHeaders(headers func() map[string]string) Option {
 	return func(c *http.Client) error {
 		c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -35,23 +33,17 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// WithCA trusts only the authorities of a PEM file for an https endpoint; "" leaves
-// those of the system. It comes before WithHeaders.
-func WithCA(file string) Option {
+// WithCA trusts only these authorities of an https endpoint, asked at each dial; nil: the system's. Comes first.
+func WithCA(roots func() *x509.CertPool) Option {
 	return func(c *http.Client) error {
-		if file == "" {
+		if roots == nil {
 			return nil
 		}
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("certificates of the collector: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("certificates of the collector: %s has none: want PEM", file)
-		}
 		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		transport.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			d := tls.Dialer{Config: &tls.Config{RootCAs: roots(), MinVersion: tls.VersionTLS12}}
+			return d.DialContext(ctx, network, addr)
+		}
 		c.Transport = transport
 		return nil
 	}
@@ -73,9 +65,7 @@ func (w withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// Continue returns a context whose spans belong to the trace of a request with these
-// W3C headers, and are sampled if its caller's are. A traceparent that can't be parsed
-// is ignored.
+// Continue returns a context whose spans belong to a request's trace, by W3C headers. A bad traceparent is ignored.
 func Continue(ctx context.Context, traceparent, tracestate string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent, "tracestate": tracestate})
 }

@@ -1,8 +1,7 @@
-// Package tracing sends a span of each call to Redis to an OpenTelemetry collector.
-// The entry function is [New]. The path of a span: the hook of a Redis client makes
-// it, a sampler keeps a share of the traces, the SDK batches the spans, and upload
-// posts a batch by OTLP over HTTP. A span has the command, its duration and whether it
-// failed, but no keys and values, which identify people.
+// Package tracing sends a span of each call to Redis to an OpenTelemetry collector. The entry function is [New]. The
+// path of a span: the hook of a Redis client makes it, a sampler keeps a share of the traces, the SDK batches the
+// spans, and upload posts a batch by OTLP over HTTP. A span has the command, its duration and whether it failed, but no
+// keys and values, which identify people.
 //
 // Words: a span is one call; a trace is the spans of one request of the app, and is
 // sampled as its root is; a collector receives spans.
@@ -31,10 +30,8 @@ import (
 )
 
 const (
-	// DefaultRatio is the share of traces that are sent, 0 to 1.
-	DefaultRatio = 0.01
-	// sendTimeout bounds one upload, also the last one at shutdown.
-	sendTimeout = 5 * time.Second
+	DefaultRatio = 0.01            // the share of traces that are sent, 0 to 1
+	sendTimeout  = 5 * time.Second // bounds one upload, also the last one at shutdown
 )
 
 // Tracer makes spans and sends them while Run is running; other spans are dropped.
@@ -44,8 +41,7 @@ type Tracer struct {
 	upload   upload
 }
 
-// New returns a tracer that sends the share ratio of the traces, from 0 to 1, to the
-// OTLP/HTTP endpoint, such as http://127.0.0.1:4318. It opens no connection.
+// New returns a tracer that sends the share ratio of traces, 0 to 1, to an OTLP/HTTP endpoint. It opens nothing.
 func New(endpoint string, ratio float64, version string, options ...Option) (*Tracer, error) {
 	target, err := url.Parse(endpoint)
 	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
@@ -85,8 +81,7 @@ func about(version string) *resource.Resource {
 // Probe sends an empty batch, to check that the collector accepts one.
 func (t *Tracer) Probe(ctx context.Context) error { return t.upload.UploadTraces(ctx, nil) }
 
-// Run sends spans until ctx is done, and then the remaining ones. Errors of the
-// collector go to OpenTelemetry's error handler and do not end Run.
+// Run sends spans until ctx is done, then the rest. Errors go to OpenTelemetry's handler.
 func (t *Tracer) Run(ctx context.Context) error {
 	if err := t.exporter.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("traces: %w", err)
@@ -99,8 +94,7 @@ func (t *Tracer) Run(ctx context.Context) error {
 	return nil
 }
 
-// hook makes a span of each round trip of a Redis client.
-type hook struct{ tracer trace.Tracer }
+type hook struct{ tracer trace.Tracer } // makes a span of each round trip of a Redis client
 
 // Hook returns a hook for AddHook of a Redis client.
 func (t *Tracer) Hook() redis.Hook { return hook{t.provider.Tracer("rankcache/redis")} }
@@ -136,8 +130,7 @@ func (h hook) span(ctx context.Context, what string, commands int, call func(con
 	return err
 }
 
-// upload is the OTLP client over HTTP. OpenTelemetry's own client links gRPC, 15 MB
-// of binary that are not used here.
+// upload is the OTLP client over HTTP. OpenTelemetry's own client links gRPC, 15 MB of binary that are not used here.
 type upload struct {
 	url    string
 	client *http.Client
@@ -150,8 +143,7 @@ func (u upload) Stop(context.Context) error {
 	return nil
 }
 
-// UploadTraces posts one batch. TracesData has the same encoding as the collector's
-// ExportTraceServiceRequest.
+// UploadTraces posts one batch. TracesData has the same encoding as the collector's ExportTraceServiceRequest.
 func (u upload) UploadTraces(ctx context.Context, batch []*spans.ResourceSpans) error {
 	body, err := proto.Marshal(&spans.TracesData{ResourceSpans: batch})
 	if err != nil {

@@ -1,20 +1,16 @@
 package final
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"rankcache"
 	"rankcache/ledger"
 	"rankcache/wire"
 )
 
-// maxListed is how many differences are listed.
-const maxListed = 10_000
+const maxListed = 10_000 // how many differences are listed
 
 // Differs reports a board of which Redis and the ledger disagree.
 type Differs struct {
@@ -34,8 +30,7 @@ func (d *Differs) Error() string {
 	return fmt.Sprintf("Redis and the ledger differ in %d members of board %s (%d and %d members, state %s): all in %s", d.Members, d.Board, d.Redis, d.Ledger, d.State, d.File)
 }
 
-// read returns all members that Redis has of a closed board, joined with their data, by their bytes, and its stamp. The error wraps [ErrBehind] if the
-// ledger has another state.
+// read returns all members of a closed board in Redis, by their bytes, and its stamp; or an error of [ErrBehind].
 func (f *Finalizer) read(ctx context.Context, b rankcache.BoardID) (rows []rankcache.Entry, stamp rankcache.Stamp, err error) {
 	before, after, err := f.opts.Origin.Scan(ctx, b, func(batch []rankcache.Entry) error { rows = append(rows, batch...); return nil })
 	if err != nil {
@@ -47,8 +42,7 @@ func (f *Finalizer) read(ctx context.Context, b rankcache.BoardID) (rows []rankc
 	return ledger.ByMember(rows), after, f.level(ctx, b, after.State)
 }
 
-// compare returns a [*Differs] unless the members of Redis, and those of the ledger, add up
-// to the checksum of the board.
+// compare returns a [*Differs] unless Redis's members, and the ledger's, add up to the board's checksum.
 func (f *Finalizer) compare(ctx context.Context, made *ledger.Final, rows []rankcache.Entry) error {
 	proof, err := f.opts.Store.Prove(ctx, made.Board)
 	if err != nil {
@@ -74,11 +68,4 @@ func (f *Finalizer) compare(ctx context.Context, made *ledger.Final, rows []rank
 		return fmt.Errorf("%w; its list was not written: %w", d, err)
 	}
 	return d
-}
-
-// sortByRank sorts as ZREVRANGE does.
-func sortByRank(rows []rankcache.Entry) {
-	slices.SortFunc(rows, func(a, b rankcache.Entry) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(b.Member, a.Member))
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,8 +19,7 @@ import (
 	"rankcache/wire"
 )
 
-// DefaultTop is how many places of a final are kept in SQL, unless its class keeps all, and published.
-const DefaultTop = 1000
+const DefaultTop = 1000 // how many places of a final are kept in SQL, unless its class keeps all, and published
 
 // ErrBehind reports a ledger that does not have what Redis has of a board yet.
 var ErrBehind = errors.New("the ledger is not level with Redis")
@@ -33,18 +33,19 @@ type Origin interface {
 
 // Files keeps files for good.
 type Files interface {
-	// Put writes a whole file, or nothing, and returns its URL. A file of that name is
-	// replaced.
+	// Put writes a whole file, or nothing, and returns its URL. A file of that name is replaced.
 	Put(ctx context.Context, name string, data []byte) (fileURL string, err error)
 }
 
 // Options configure a [Finalizer]. All are required, except Log and Registerer.
 type Options struct {
-	Origin     Origin
-	Store      *ledger.Store
-	Files      Files
-	Rooms      func() *rooms.File // in force; never nil
-	Top        int                // 0: DefaultTop
+	Origin Origin
+	Store  *ledger.Store
+	Files  Files
+	Rooms  func() *rooms.File // in force; never nil
+	// Published returns once the database has all published finals: one from an older dump lacks some. nil: not asked.
+	Published  func(context.Context) error
+	Top        int // 0: DefaultTop
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -53,6 +54,25 @@ type Options struct {
 type Finalizer struct {
 	opts     Options
 	attempts *prometheus.CounterVec
+	asked    atomic.Int64 // when all finals were there, Unix milliseconds
+}
+
+// askEvery is how often it is asked whether all finals are there. No database is restored within that time.
+const askEvery = 10 * time.Second
+
+// published returns nil if the database has all finals that were published.
+func (f *Finalizer) published(ctx context.Context) error {
+	now := time.Now()
+	if f.opts.Published == nil || now.Sub(time.UnixMilli(f.asked.Load())) < askEvery {
+		return nil
+	}
+	err := f.opts.Published(ctx)
+	if err == nil {
+		f.asked.Store(now.UnixMilli())
+	} else if errors.Is(err, ledger.ErrBehind) {
+		err = fmt.Errorf("%w: %w", ErrBehind, err)
+	}
+	return err
 }
 
 // New returns a Finalizer. It starts nothing and connects to nothing.
@@ -72,23 +92,21 @@ func New(opts Options) *Finalizer {
 	return f
 }
 
-// level compares how far the ledger is with a state of Redis, whose run may be later without a
-// change in it: a board that was added up anew.
+// level compares how far the ledger is with a state of Redis.
 func (f *Finalizer) level(ctx context.Context, b rankcache.BoardID, want rankcache.State) error {
 	have, err := f.opts.Store.Latest(ctx, b)
 	if err != nil && !errors.Is(err, ledger.ErrNoBoard) {
 		return err
 	}
-	if have.Run > want.Run || have.Seq != want.Seq {
-		return fmt.Errorf("%w: Redis has run %d, change %d, the ledger run %d, change %d", ErrBehind, want.Run, want.Seq, have.Run, have.Seq)
+	if !ledger.Level(have, want) {
+		return fmt.Errorf("%w: Redis has state %v, the ledger %v", ErrBehind, want, have)
 	}
 	return nil
 }
 
-// Final makes the final of a closed board, or finds the one that is there, and returns its
-// record on the topic of finals. The shards of a split board have one final, of the whole board, which is made for the first of them that there
-// is, when all are closed; the record is returned for that one, and nil for the others once there is a final.
-// The error wraps [ErrBehind], or is a [*Differs] if Redis and the ledger disagree.
+// Final makes a closed board's final, or finds it, and returns its record. Shards have one final together, made for the
+// first that there is once all are closed: the record is returned for that one, nil for others. The error wraps
+// [ErrBehind], or is a [*Differs] if Redis and the ledger disagree.
 func (f *Finalizer) Final(ctx context.Context, b rankcache.BoardID) (record []byte, err error) {
 	board, kind, ok := f.opts.Rooms().Board(b)
 	whole := b
@@ -101,7 +119,11 @@ func (f *Finalizer) Final(ctx context.Context, b rankcache.BoardID) (record []by
 			return nil, err
 		}
 	}
-	made, err := f.opts.Store.FinalOf(ctx, whole, 0, f.opts.Top)
+	err = f.published(ctx)
+	var made *ledger.Final
+	if err == nil {
+		made, err = f.opts.Store.FinalOf(ctx, whole, 0, f.opts.Top)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -141,7 +163,7 @@ func (f *Finalizer) make(ctx context.Context, b rankcache.BoardID, board class.B
 	if err != nil {
 		return nil, err
 	}
-	sortByRank(rows)
+	ledger.ByRank(rows)
 	if made.Top = rows[:min(len(rows), f.opts.Top)]; kind.FinalAll {
 		made.Rows = rows
 	}
@@ -159,8 +181,7 @@ func (f *Finalizer) make(ctx context.Context, b rankcache.BoardID, board class.B
 	return made, nil
 }
 
-// fileName returns the name of a final's file. Files with ":" in their name can't be read
-// everywhere.
+// fileName returns the name of a final's file. Files with ":" in their name can't be read everywhere.
 func fileName(f *wire.Final, suffix string) string {
 	return f.Class + "/" + f.Tag + "/" + strings.ReplaceAll(string(f.Board), ":", ".") + suffix
 }

@@ -2,6 +2,7 @@ package final
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -249,6 +250,19 @@ func TestNoFinalWhileTheLedgerLags(t *testing.T) {
 	})
 }
 
+// Two servers have applied the same commands in runs of their own, and the one that Redis is now has the lower one.
+func TestFinalOfALowerRun(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, f *fixture) {
+		f.change(t, "a", 1, false)
+		value := testkit.Meta(1, 1, []redis.Z{{Member: "a", Score: 1}})
+		must(t, f.redis.Set(t.Context(), f.names.MetaKey(f.board), value, 0).Err())
+		if _, err := f.Final(t.Context(), f.board); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Redis and the ledger are at the same change, but not of one mind.
 func TestNoFinalIfRedisAndLedgerDiffer(t *testing.T) {
 	t.Parallel()
@@ -354,7 +368,7 @@ func TestFinalOfHiddenMembers(t *testing.T) {
 		f.change(t, "a", 5, false)
 		f.change(t, "b", 9, false)
 		u := testkit.ChangeBoard(t, f.redis, f.names, f.board, wire.OpDelete, "b", 0) // as a hide does for the sorted set
-		u.Op, u.Score, u.OrderID, u.Veil = wire.OpHide, 9, wire.HideOrder(7, "b"), wire.Veil{Serial: 7, Hidden: true}
+		u.Op, u.Score, u.OrderID, u.Hiding = wire.OpHide, 9, wire.HideOrder(7, "b"), wire.Hiding{Serial: 7, Hidden: true}
 		b := ledger.NewBatch("topic")
 		b.Add(&wire.LedgerUpdate{Update: u, Class: "paid", Dims: map[string]string{"zone": "7"}, Tag: "20261122"}, 0, f.next, f.next)
 		_, err := f.opts.Store.Apply(t.Context(), b)
@@ -375,4 +389,23 @@ func TestFinalOfHiddenMembers(t *testing.T) {
 			t.Errorf("rank_score has %q", veil)
 		}
 	})
+}
+
+// A database from an older dump lacks finals that were published: none is made until it has them.
+func TestNoFinalBeforeThoseThatWerePublished(t *testing.T) {
+	f := newFixture(t, testkit.SQLKinds[0], openFolder(t))
+	f.change(t, "a", 5, false)
+	behind := true
+	f.opts.Published = func(context.Context) error {
+		if behind {
+			return ledger.ErrBehind
+		}
+		return nil
+	}
+	if _, err := f.Final(t.Context(), f.board); !errors.Is(err, ErrBehind) {
+		t.Errorf("made before: %v", err)
+	}
+	behind = false
+	_, err := f.Final(t.Context(), f.board)
+	must(t, err)
 }

@@ -15,21 +15,17 @@ import (
 	"rankcache/wire"
 )
 
-// groupRows is how many rows of a file stand in one group, a page for each column.
-const groupRows = 100_000
+const groupRows = 100_000 // how many rows of a file stand in one group, a page for each column
 
-// The file is written with the format package of parquet-go alone: its writer, which can do
-// much more, would add 4 MB to the binary.
+// The file is written with parquet-go's format package alone: its writer would add 4 MB to the binary.
 
-// parquetColumn is one column of a file.
 type parquetColumn struct {
 	name  string
 	kind  format.Type
 	plain func(dst []byte, rank int, e *rankcache.Entry) []byte
 }
 
-// columnsOf returns the columns of a final's file, with data of a class whose members may have any. Scores are integers where they are shown so, unless
-// one is too great for them, which no writer makes.
+// columnsOf returns a final's columns, with data if members may have any. Scores are integers where shown so.
 func columnsOf(form rankcache.ScoreForm, hasData bool, rows []rankcache.Entry) []parquetColumn {
 	score := parquetColumn{"score", format.Double, func(dst []byte, _ int, e *rankcache.Entry) []byte {
 		return appendDouble(dst, form.Shown(e.Score))
@@ -60,7 +56,6 @@ func columnsOf(form rankcache.ScoreForm, hasData bool, rows []rankcache.Entry) [
 	return columns
 }
 
-// appendText appends a text, which is short.
 func appendText(dst []byte, text string) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(text))), text...) // #nosec G115 -- some hundred bytes at most
 }
@@ -71,7 +66,6 @@ func appendDouble(dst []byte, f float64) []byte {
 
 const parquetMagic = "PAR1"
 
-// parquetFile is a file under construction.
 type parquetFile struct {
 	columns []parquetColumn
 	data    []byte
@@ -80,8 +74,7 @@ type parquetFile struct {
 	plain   []byte // of the page under construction
 }
 
-// encode returns the rows, which are in the order of their ranks, as a Parquet file whose
-// metadata tells of the board. Equal rows give the same bytes.
+// encode returns the rows, by rank, as a Parquet file whose metadata is the board's. Equal rows give equal bytes.
 func encode(f *wire.Final, hasData bool, rows []rankcache.Entry) ([]byte, error) {
 	codec, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -116,7 +109,6 @@ func parquetSchema(columns []parquetColumn) []format.SchemaElement {
 	return schema
 }
 
-// about returns the metadata of a file.
 func about(f *wire.Final) []format.KeyValue {
 	return []format.KeyValue{{Key: "board", Value: string(f.Board)}, {Key: "class", Value: f.Class}, {Key: "dims", Value: string(wire.AppendDims(nil, f.Dims))},
 		{Key: "tag", Value: f.Tag}, {Key: "start", Value: strconv.FormatInt(f.Start, 10)}, {Key: "end", Value: strconv.FormatInt(f.End, 10)},
@@ -144,8 +136,7 @@ func (p *parquetFile) group(rows []rankcache.Entry, first int) error {
 	return nil
 }
 
-// page appends one column of rows and returns how long it is before compression, header
-// included.
+// page appends one column of rows and returns how long it is before compression, header included.
 func (p *parquetFile) page(c parquetColumn, rows []rankcache.Entry, first int) (int64, error) {
 	p.plain = p.plain[:0]
 	for i := range rows {

@@ -10,8 +10,7 @@ import (
 	"rankcache/wire"
 )
 
-// proved returns all members of a board, or of the n shards of a split one, in any order, each of which the ledger has proved,
-// and sets the state and the number of members of its final.
+// proved returns all members of a board or its n shards, each proved by the ledger, and sets its final's state.
 func (f *Finalizer) proved(ctx context.Context, made *ledger.Final, n int) (rows []rankcache.Entry, err error) {
 	if n == 0 {
 		rows, stamp, err := f.read(ctx, made.Board)
@@ -25,8 +24,8 @@ func (f *Finalizer) proved(ctx context.Context, made *ledger.Final, n int) (rows
 		return rows, f.compare(ctx, made, rows)
 	}
 	made.HasSum = true
-	for shard := range n {
-		some, err := f.provedShard(ctx, made, class.ShardID(made.Board, shard))
+	for _, shard := range class.ShardIDs(made.Board, n) {
+		some, err := f.provedShard(ctx, made, shard)
 		if err != nil {
 			return nil, err
 		}
@@ -36,9 +35,8 @@ func (f *Finalizer) proved(ctx context.Context, made *ledger.Final, n int) (rows
 	return rows, nil
 }
 
-// provedShard returns the members of a shard, and adds its state to that of the final: the latest run, and the sums of seqs
-// and checksums. A shard without a meta, of which the ledger has nothing either, had no member: as another one is closed, no
-// command can come for it any more.
+// provedShard returns a shard's members, and adds its state to the final's: the latest run, sums of seqs and checksums.
+// One without a meta, unknown to the ledger, had no member: another is closed, no command can come.
 func (f *Finalizer) provedShard(ctx context.Context, made *ledger.Final, id rankcache.BoardID) ([]rankcache.Entry, error) {
 	part := *made
 	part.Board = id

@@ -13,14 +13,11 @@ import (
 )
 
 const (
-	// atOnce is how many requests may ask the database at once, so that the ledger itself
-	// always gets a connection.
-	atOnce = 4
-	// timeout bounds one request to the database.
-	timeout = 5 * time.Second
+	// atOnce is how many requests may ask the database at once, so that the ledger itself always gets a connection.
+	atOnce  = 4
+	timeout = 5 * time.Second // bounds one request to the database
 )
 
-// server answers reads of finals.
 type server struct {
 	store  *ledger.Store
 	log    *slog.Logger
@@ -35,7 +32,6 @@ func Register(mux *http.ServeMux, store *ledger.Store, log *slog.Logger) {
 	mux.HandleFunc("GET /v1/members/{member}/history", s.history)
 }
 
-// headRow is the head of a final in JSON.
 type headRow struct {
 	Board   rankcache.BoardID `json:"board"`
 	Class   string            `json:"class"`
@@ -61,10 +57,8 @@ type entryRow struct {
 	Data   string  `json:"data,omitempty"`
 }
 
-// rank is a place; 0, beyond those that are kept, is null.
-type rank int
+type rank int // a place; 0, beyond those that are kept, is null
 
-// MarshalJSON implements [json.Marshaler].
 func (r rank) MarshalJSON() ([]byte, error) {
 	if r == 0 {
 		return []byte("null"), nil
@@ -154,8 +148,7 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// answer sends what read returns, unless the query is wrong or too many are under way. Nil
-// is a final that is not there.
+// answer sends what read returns, unless the query is wrong or too many are under way. Nil is no final.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, q *query, read func(context.Context) (any, error)) {
 	if q.problem != nil {
 		q.problem.Write(w)

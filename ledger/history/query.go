@@ -119,7 +119,6 @@ func (q *query) cursor(signs string) (key string, board rankcache.BoardID) {
 	return key, board
 }
 
-// cursorOf returns where the next page begins.
 func cursorOf(key string, board rankcache.BoardID) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(key + "." + string(board)))
 }

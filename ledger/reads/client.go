@@ -15,20 +15,17 @@ import (
 	"rankcache"
 )
 
-// maxIdle is how many connections to the ledger are kept.
-const maxIdle = 32
+const maxIdle = 32 // how many connections to the ledger are kept
 
-// Client reads boards from a ledger that serves reads. Its methods may be called
-// concurrently. Errors wrap [rankcache.ErrUnavailable].
+// Client reads boards from a ledger that serves reads, concurrently. Errors wrap [rankcache.ErrUnavailable].
 type Client struct {
 	url     string
 	http    *http.Client
 	observe func(took time.Duration, err error)
 }
 
-// NewClient returns a client of the ledger at a URL such as http://rankcache-ledger:8976. It
-// connects to nothing. observe, if it is not nil, is called after each call of the ledger: with
-// nil if it has answered, though it may not have the board.
+// NewClient returns a client of the ledger at a URL such as http://rankcache-ledger:8976. It connects to nothing.
+// observe, if not nil, is called after each call: with nil if the ledger has answered.
 func NewClient(ledger string, observe func(took time.Duration, err error)) (*Client, error) {
 	u, err := url.Parse(ledger)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
@@ -130,8 +127,7 @@ func (a *Answer) data() (d *rankcache.Data) {
 	return d
 }
 
-// ask posts reads and returns their answers, which are as long as they must be, and when it
-// began.
+// ask posts reads and returns their answers, which are as long as they must be, and when it began.
 func (c *Client) ask(ctx context.Context, reads []Read) ([]Answer, time.Time, error) {
 	began := time.Now()
 	body, err := json.Marshal(Request{reads})
@@ -155,7 +151,6 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// call returns the body of an answer with the status 200.
 func (c *Client) call(ctx context.Context, method string, body []byte) (data []byte, err error) {
 	began := time.Now()
 	defer func() {
@@ -227,8 +222,7 @@ func (a *Answer) check(r *Read) error {
 	return nil
 }
 
-// stamp returns the moment of an answer to a call that began at a time: the database had
-// every change so long before it as its age tells.
+// stamp returns an answer's moment: the database had every change that long before the call as its age tells.
 func (a *Answer) stamp(began time.Time) (s rankcache.Stamp, err error) {
 	switch a.Code {
 	case "":
@@ -249,8 +243,7 @@ func (a *Answer) stamp(began time.Time) (s rankcache.Stamp, err error) {
 	return s, nil
 }
 
-// maxAge keeps the sum with a time in range.
-const maxAge = 100 * 365 * 24 * time.Hour
+const maxAge = 100 * 365 * 24 * time.Hour // keeps the sum with a time in range
 
 func entriesOf(rows []Row) []rankcache.Entry {
 	entries := make([]rankcache.Entry, len(rows))

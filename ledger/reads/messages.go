@@ -8,17 +8,13 @@ import (
 	"rankcache/ledger"
 )
 
-// Path is the route of reads on the ledger's port.
-const Path = "/v1/reads"
+const Path = "/v1/reads" // the route of reads on the ledger's port
 
 // Limits of one request.
 const (
-	// MaxBoards is how many boards one request may read.
-	MaxBoards = 10
-	// maxAround is the most neighbours on either side of a member.
-	maxAround = 100
-	// maxStart is the deepest first row: the database counts those before it.
-	maxStart = 1_000_000
+	MaxBoards = 10        // how many boards one request may read
+	maxAround = 100       // the most neighbours on either side of a member
+	maxStart  = 1_000_000 // the deepest first row: the database counts those before it
 	// maxRequest and maxAnswer are in bytes. A member in JSON takes 6 times its bytes at most.
 	maxRequest = 1 << 20
 	maxAnswer  = 16 << 20
@@ -31,19 +27,17 @@ type Request struct {
 
 // Read asks for a run of rows of one board and for members, all of one moment.
 type Read struct {
-	Board rankcache.BoardID `json:"board"`
-	Order string            `json:"order,omitempty"` // asc; empty or desc: best first
-	Start int               `json:"start,omitempty"`
-	Limit int               `json:"limit,omitempty"` // 0: no rows
-	// Members are up to [rankcache.MaxTop], one if Around or Gap is set.
-	Members []string `json:"members,omitempty"`
-	Around  *int     `json:"around,omitempty"` // neighbours on either side; absent: none
-	Gap     bool     `json:"gap,omitempty"`    // whether Better is wanted
-	Ranked  bool     `json:"ranked,omitempty"` // whether Ahead is wanted
+	Board   rankcache.BoardID `json:"board"`
+	Order   string            `json:"order,omitempty"` // asc; empty or desc: best first
+	Start   int               `json:"start,omitempty"`
+	Limit   int               `json:"limit,omitempty"`   // 0: no rows
+	Members []string          `json:"members,omitempty"` // up to [rankcache.MaxTop], one if Around or Gap is set
+	Around  *int              `json:"around,omitempty"`  // neighbours on either side; absent: none
+	Gap     bool              `json:"gap,omitempty"`     // whether Better is wanted
+	Ranked  bool              `json:"ranked,omitempty"`  // whether Ahead is wanted
 	// Integers tells that scores with the same integer part are the same score to Gap and Ranked.
 	Integers bool `json:"integers,omitempty"`
-	// Scores asks for the members' scores without ranks, of a board that keeps its best members
-	// alone in the sorted set. Then nothing else is asked for.
+	// Scores asks for scores without ranks, of a board that keeps its best alone in the sorted set; for nothing else.
 	Scores bool `json:"scores,omitempty"`
 	// Range limits the rows to those with such raw scores: Start and Limit count these alone.
 	Range *Range `json:"range,omitempty"`
@@ -78,7 +72,6 @@ func (r *Range) scores() (least, most float64) {
 	return least, most
 }
 
-// lower returns the lower one of the two.
 func (r *Range) lower() float64 { return min(r.scores()) }
 
 // Response has the answers in the order of the reads.
@@ -88,8 +81,7 @@ type Response struct {
 
 // Answer is one board, or why it is not answered.
 type Answer struct {
-	// Code is why there is no answer, "" if there is one: bad_request, unknown_board,
-	// not_proved, not_covered, unavailable.
+	// Code is why there is no answer, "": bad_request, unknown_board, not_proved, not_covered, unavailable.
 	Code   string `json:"code,omitempty"`
 	Detail string `json:"detail,omitempty"`
 
@@ -123,7 +115,6 @@ func rawOf(score, raw float64) *float64 {
 	return &raw
 }
 
-// raw returns what Redis has.
 func (r *Row) raw() float64 {
 	if r.Raw == nil {
 		return r.Score
@@ -131,8 +122,7 @@ func (r *Row) raw() float64 {
 	return *r.Raw
 }
 
-// Own is a member with what stands next to it. Rank is 1-based; 0: it is not on the board, or
-// ranks were not asked for.
+// Own is a member with what stands next to it. Rank is 1-based; 0: it is not on the board, or ranks were not asked for.
 type Own struct {
 	Row
 	Rank   int  `json:"rank"`
@@ -146,7 +136,6 @@ type Own struct {
 	BetterRaw  *float64 `json:"better_raw,omitempty"` // as Raw
 }
 
-// check returns what is wrong with a request.
 func (r *Request) check() error {
 	if n := len(r.Reads); n < 1 || n > MaxBoards {
 		return fmt.Errorf("%d reads, want 1 to %d", n, MaxBoards)

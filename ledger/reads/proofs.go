@@ -13,16 +13,12 @@ import (
 )
 
 const (
-	// maxProofs is how many boards are remembered.
-	maxProofs = 10_000
-	// proofTime bounds a proof, which reads all members.
-	proofTime = time.Minute
-	// refusedTime is how long a board that is not proved is not looked at again.
-	refusedTime = 5 * time.Second
+	maxProofs   = 10_000          // how many boards are remembered
+	proofTime   = time.Minute     // bounds a proof, which reads all members
+	refusedTime = 5 * time.Second // how long a board that is not proved is not looked at again
 )
 
-// proof is what was found about a board. From a state that is proved on, it is enough that no
-// change is missing: rows and scores are written in one transaction.
+// proof is what was found about a board. From a proved state on it is enough that no change is missing.
 type proof struct {
 	state rankcache.State
 	lost  int64 // the latest row of rank_lost then
@@ -67,8 +63,7 @@ func (p *proofs) refused(board rankcache.BoardID) string {
 	return ""
 }
 
-// prove proves a board in a snapshot of its own, once for all that want it. It goes on when
-// ctx ends, as the next read wants it, too.
+// prove proves a board in a snapshot, once for all that want it; it goes on when ctx ends, for the next read.
 func (p *proofs) prove(ctx context.Context, board rankcache.BoardID) error {
 	done := p.group.DoChan(string(board), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofTime)

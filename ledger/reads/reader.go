@@ -18,14 +18,12 @@ var (
 	errNotCovered = errors.New("not_covered")
 )
 
-// reader answers from the ledger's database.
 type reader struct {
 	store   *ledger.Store
 	proofs  *proofs
 	current func() time.Time // when the database was last known to have every change
 }
 
-// read answers one read.
 func (r *reader) read(ctx context.Context, q *Read) (a Answer) {
 	current := r.current() // before the snapshot, so that its age is not told too low
 	err := r.snapshot(ctx, q, current, &a)
@@ -100,8 +98,7 @@ func fillScores(v *ledger.Snapshot, q *Read, a *Answer) error {
 	return nil
 }
 
-// fromFinal answers from the places that are kept. It reports whether they don't have all that is wanted: members beyond are marked,
-// and there are no rows if one of them is beyond.
+// fromFinal answers from the places that are kept, and reports whether these don't have all that is wanted.
 func fromFinal(ranks *ledger.Ranks, q *Read, a *Answer) (cut bool, err error) {
 	f := ranks.Final
 	*a = Answer{State: f.State.String(), Life: rankcache.LifeFinal.String(), Members: f.Members}
@@ -134,7 +131,6 @@ func fromFinal(ranks *ledger.Ranks, q *Read, a *Answer) (cut bool, err error) {
 // age returns the milliseconds since a time, rounded up.
 func age(since time.Time) int64 { return time.Since(since).Milliseconds() + 1 }
 
-// fill adds what the ranks have.
 func fill(ranks *ledger.Ranks, q *Read, a *Answer) (err error) {
 	start, limit := q.Start, q.Limit
 	if q.Range != nil {
@@ -168,8 +164,7 @@ func fill(ranks *ledger.Ranks, q *Read, a *Answer) (err error) {
 	return nil
 }
 
-// fewMembers is up to how many members their ranks are counted one by one.
-const fewMembers = 8
+const fewMembers = 8 // up to how many members their ranks are counted one by one
 
 // fillMany adds many members, without what stands next to them.
 func fillMany(ranks *ledger.Ranks, q *Read, a *Answer) error {

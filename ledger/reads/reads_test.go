@@ -139,7 +139,7 @@ func TestAnswersEqualRedis(t *testing.T) {
 				changes = append(changes, e)
 			}
 			b.set(changes...)
-			for i := range 300 {
+			for i := range testkit.Sized(100, 300) {
 				b.compare(r, i)
 			}
 		})
@@ -187,21 +187,48 @@ func (b *board) compare(r *rand.Rand, i int) {
 			}
 			return has
 		})}
-	for _, q := range qs {
-		want, got := rankcache.One(ctx, b.origin, q), rankcache.One(ctx, b.client, q)
+	alone := qs
+	if i%10 != 0 {
+		alone = nil // asked one by one they take most of the time
+	}
+	for _, q := range alone {
+		want, got := rankcache.One(ctx, b.origin, q), rankcache.One(ctx, patient{b.client}, q)
 		must(b.t, want.Err)
 		if diff := cmp.Diff(want, got, unstamped); diff != "" {
 			b.t.Fatalf("%+v (-Redis +ledger):\n%s", q, diff)
 		}
-		if got.State != (rankcache.State{Run: b.Run, Seq: b.Seq, Sum: b.Sum, HasSum: true}) || got.Members != len(b.scores) {
-			b.t.Fatalf("state %v, %d members, want %v", got.State, got.Members, b.Update)
-		}
+		b.checkState(got)
 	}
 	want, got := make([]rankcache.Answer, len(qs)), make([]rankcache.Answer, len(qs))
 	b.origin.Read(ctx, qs, want)
-	b.client.Read(ctx, qs, got)
+	patient{b.client}.Read(ctx, qs, got)
+	for i := range qs {
+		must(b.t, want[i].Err)
+		b.checkState(got[i])
+	}
 	if diff := cmp.Diff(want, got, unstamped); diff != "" {
 		b.t.Fatalf("together (-Redis +ledger):\n%s", diff)
+	}
+}
+
+// patient asks again what was not answered: on a busy machine the largest questions take the database more than the three
+// seconds that a request may.
+type patient struct{ rankcache.Reader }
+
+func (p patient) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	for range 5 {
+		p.Reader.Read(ctx, qs, as)
+		if !slices.ContainsFunc(as, func(a rankcache.Answer) bool { return errors.Is(a.Err, rankcache.ErrUnavailable) }) {
+			return
+		}
+	}
+}
+
+func (b *board) checkState(a rankcache.Answer) {
+	b.t.Helper()
+	must(b.t, a.Err)
+	if a.State != (rankcache.State{Run: b.Run, Seq: b.Seq, Sum: b.Sum, HasSum: true}) || a.Members != len(b.scores) {
+		b.t.Fatalf("state %v, %d members, want %v", a.State, a.Members, b.Update)
 	}
 }
 
@@ -279,6 +306,20 @@ func TestWhatIsNotWholeIsRefused(t *testing.T) {
 			b.refused("not_proved: the ledger does not have all of the board: 1 of the changes 1 to 4 are missing")
 		})
 	}
+}
+
+// TestBoardWithChangesSetAsideIsRefused: Redis may be the server that has them.
+func TestBoardWithChangesSetAsideIsRefused(t *testing.T) {
+	b := newBoard(t, testkit.SQLKinds[0])
+	b.set(rankcache.Entry{Member: "a", Score: 1})
+	fork := b.Update
+	b.set(rankcache.Entry{Member: "b", Score: 2})
+	b.answered(2)
+	delete(b.scores, "b")
+	b.Update = fork
+	b.Run++
+	b.set(rankcache.Entry{Member: "c", Score: 3})
+	b.refused("not_proved: the ledger does not have all of the board: 1 changes are set aside in rank_lost")
 }
 
 func (b *board) refused(why string) {

@@ -20,20 +20,16 @@ import (
 )
 
 const (
-	// atOnce is how many boards are read at once, waiting how many requests may wait.
-	atOnce  = 6
+	atOnce  = 6 // how many boards are read at once, waiting how many requests may wait
 	waiting = 256
-	// timeout bounds one request.
-	timeout = 3 * time.Second
+	timeout = 3 * time.Second // bounds one request
 )
 
 // Config has what a [Server] needs.
 type Config struct {
-	// Store is used for reads alone, so that they leave the ledger its connections. The caller
-	// closes it.
-	Store *ledger.Store
-	// Current returns when the database was last known to have every change, zero before.
-	Current    func() time.Time
+	// Store is used for reads alone, so that they leave the ledger its connections. The caller closes it.
+	Store      *ledger.Store
+	Current    func() time.Time // returns when the database was last known to have every change, zero before
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }

@@ -8,8 +8,7 @@ import (
 	"rankcache/ledger"
 )
 
-// maxListed is how many differences are listed.
-const maxListed = 1000
+const maxListed = 1000 // how many differences are listed
 
 // Comparison is what a rebuild would change.
 type Comparison struct {
@@ -19,13 +18,12 @@ type Comparison struct {
 	Before                      *ledger.Earlier // the life before the board began again, nil if there is none
 	Differ                      int             // members
 	List                        []ledger.Difference
-	Hidden                      int // members that are, or were, hidden otherwise
-	// Refused is why the board would not be rebuilt now.
-	Refused error
+	Hidden                      int    // members that are, or were, hidden otherwise
+	Forked                      string // the board's other histories that its topic has
+	Refused                     error  // why the board would not be rebuilt now
 }
 
-// Compare compares the members of a board that Redis has with those of the ledger. Those that
-// are changed meanwhile may differ. It changes nothing.
+// Compare compares Redis's members of a board with the ledger's, but for changes meanwhile. It changes nothing.
 func (r *Rebuilder) Compare(ctx context.Context, b rankcache.BoardID) (*Comparison, error) {
 	c := &Comparison{}
 	var rows []rankcache.Entry

@@ -68,7 +68,6 @@ func (m *Mender) keys(d damaged) []string {
 	return []string{n.AppliedKey(d.tag), n.WantedKey(d.tag), n.AnswersKey(d.tag)}
 }
 
-// wanted returns the boards of a master whose commands wait.
 func (m *Mender) wanted(ctx context.Context, d damaged) (boards []rankcache.BoardID, err error) {
 	names, err := m.opts.Redis.SMembers(ctx, m.opts.Names.WantedKey(d.tag)).Result()
 	for _, name := range names {
@@ -77,7 +76,6 @@ func (m *Mender) wanted(ctx context.Context, d damaged) (boards []rankcache.Boar
 	return boards, err
 }
 
-// answer has the commands of a board go on.
 func (m *Mender) answer(ctx context.Context, d damaged, b rankcache.BoardID, answer string) error {
 	return m.call(ctx, d, string(b), answer)
 }
@@ -85,7 +83,7 @@ func (m *Mender) answer(ctx context.Context, d damaged, b rankcache.BoardID, ans
 // errHealing tells that the writers still read commands again.
 var errHealing = errors.New("the writers have not read the command topic to its end since Redis has lost boards: check that they run")
 
-// clear takes the mark of a master away, once the writers have read what they read again. Its error is errHealing before.
+// clear takes a master's mark away, once the writers have read what they read again; before, it is errHealing.
 func (m *Mender) clear(ctx context.Context, d damaged) error { return m.call(ctx, d) }
 
 func (m *Mender) call(ctx context.Context, d damaged, args ...any) error {

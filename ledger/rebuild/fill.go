@@ -23,8 +23,7 @@ const (
 	keysLast = time.Hour
 )
 
-// keys are the keys of a board that a rebuild replaces, and the temporary ones: their names
-// begin with that of the meta, so that they are in the board's slot.
+// keys are a board's keys that a rebuild replaces, and temporary ones in the board's slot.
 type keys struct {
 	id     string
 	names  []string // the sorted set, companions, the hashes of set 0, those of set 1
@@ -45,10 +44,8 @@ func newKeys(n wire.Names, b rankcache.BoardID, buckets int, id string, of []wir
 	return k
 }
 
-// boardKey is the index of the sorted set.
-const boardKey = 0
+const boardKey = 0 // the index of the sorted set
 
-// companion returns the index of a companion.
 func (k *keys) companion(c wire.Companion) int { return 1 + slices.Index(k.of, c) }
 
 // orders returns that of the first hash of order ids.
@@ -56,7 +53,6 @@ func (k *keys) orders() int { return 1 + len(k.of) }
 
 func (k *keys) temporary(i int) string { return k.id + ":" + strconv.Itoa(i) }
 
-// pairs returns each key and its temporary one.
 func (k *keys) pairs() (pairs []string) {
 	for i, name := range k.names {
 		pairs = append(pairs, name, k.temporary(i))
@@ -77,8 +73,7 @@ func (k *keys) begin(ctx context.Context, client redis.UniversalClient) error {
 	return err
 }
 
-// write writes a batch in one pipeline, with the expiry of each key or not at all, and counts
-// the fields that are new.
+// write writes a batch in one pipeline, with the expiry of each key or not at all, and counts the fields that are new.
 func (k *keys) write(ctx context.Context, client redis.UniversalClient, batch map[int][]any) error {
 	var fields []*redis.IntCmd
 	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
@@ -101,7 +96,6 @@ func (k *keys) write(ctx context.Context, client redis.UniversalClient, batch ma
 	return err
 }
 
-// remove deletes the temporary keys that are left.
 func (k *keys) remove(ctx context.Context, client redis.UniversalClient) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -153,12 +147,11 @@ func (s *sender) close(err error) error {
 	return err
 }
 
-// rows are the members of a board, joined with their data, of a trimmed one those that were driven out, and those that are or
-// were hidden.
+// rows are a board's members, joined with data, of a trimmed one those driven out, and those ever hidden.
 type rows interface {
 	Members(fn func(rankcache.Entry) error) error
 	Trimmed(fn func(rankcache.Entry) error) error
-	Veils(fn func(member, veil string) error) error
+	Hidings(fn func(member, veil string) error) error
 }
 
 // writeMembers writes the sorted set, members' data, the scores of all members of a trimmed board, and who is hidden.
@@ -212,7 +205,6 @@ func (w *work) writeMembers(ctx context.Context, v rows) error {
 	return s.close(err)
 }
 
-// orderWriter collects the records of order ids.
 type orderWriter struct {
 	*work
 	*sender

@@ -41,6 +41,7 @@ type fixture struct {
 	board    rankcache.BoardID
 	class    string // of the board
 	kafka    string // address
+	commands int    // partitions of the command topic, 0 for one
 	database string
 	file     *rooms.File
 	at       int64 // of all commands
@@ -105,7 +106,7 @@ func newIdle(t testing.TB, kind string, dial func(testing.TB) redis.UniversalCli
 	t.Cleanup(func() { store.Close() })
 	must(t, store.Migrate(t.Context()))
 	names := wire.DefaultNames()
-	names.Commands, names.Refused, names.Ledger, names.Rooms = "c-"+name, "r-"+name, "l-"+name, "rooms-"+name
+	names.Commands, names.Refused, names.Ledger, names.Rooms, names.Finals = "c-"+name, "r-"+name, "l-"+name, "rooms-"+name, "f-"+name
 	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names, origin.WithData(f.hasData)), Store: store, Rules: f.rules, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
 	return f
 }
@@ -122,16 +123,26 @@ func newFixture(t testing.TB, kind string, dial func(testing.TB) redis.Universal
 func (f *fixture) start(t testing.TB, beside func(context.Context, ledger.Now)) *ledger.Ledger {
 	t.Helper()
 	f.kafka = testkit.Kfake(t).Addr()
-	o, kafka := f.opts, map[string]string{"bootstrap.servers": f.kafka}
-	w, err := writer.New(writer.Options{Redis: f.redis, Names: o.Names, Tiers: tiers{f.file}, Kafka: kafka, Group: f.name, BoardLife: 24 * time.Hour,
-		Topics: writer.Topics{CommandPartitions: 1, LedgerPartitions: 1}, Log: o.Log})
+	o := f.opts
+	f.handler = f.startWriter(t, f.redis).Handler()
+	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: f.settings(), Topic: o.Names.Ledger, Finals: o.Names.Finals, Group: f.name, Beside: beside, Log: o.Log})
 	must(t, err)
-	f.handler = w.Handler()
-	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Group: f.name, Beside: beside, Log: o.Log})
-	must(t, err)
-	run(t, w.Run)
 	f.of("plain", "warm").give(t, "warm", "m", `"op":"incr","delta":1`) // makes the ledger's topic
 	return l
+}
+
+func (f *fixture) settings() map[string]string {
+	return map[string]string{"bootstrap.servers": f.kafka}
+}
+
+// startWriter starts a writer of the fixture's group.
+func (f *fixture) startWriter(t testing.TB, client redis.UniversalClient) *writer.Writer {
+	t.Helper()
+	w, err := writer.New(writer.Options{Redis: client, Names: f.opts.Names, Tiers: tiers{f.file}, Kafka: f.settings(), Group: f.name, BoardLife: 24 * time.Hour,
+		Topics: writer.Topics{CommandPartitions: max(f.commands, 1), LedgerPartitions: 1}, Log: f.opts.Log})
+	must(t, err)
+	run(t, w.Run)
+	return w
 }
 
 // of returns the fixture for a board of a class.
@@ -410,14 +421,26 @@ func (f *fixture) wantProved(t testing.TB) {
 		}
 		return err
 	})
+	f.wantChecked(t)
 	rows := testkit.SQL(t, f.database)
 	scores := maps.Collect(allScores(t, rows, f.board))
 	equal(t, "ledger's scores", scores, f.scores(t))
 	all := make(map[string]string)
 	must(t, f.opts.Store.Snapshot(t.Context(), f.board, func(v *ledger.Snapshot) error {
-		return v.Veils(func(member, veil string) error { all[member] = veil; return nil })
+		return v.Hidings(func(member, veil string) error { all[member] = veil; return nil })
 	}))
 	equal(t, "ledger's hidden members", veils(t, all), f.hidden(t))
+}
+
+// wantChecked has the board checked with Redis, and change by change.
+func (f *fixture) wantChecked(t testing.TB) {
+	t.Helper()
+	folded, err := f.opts.Store.Fold(t.Context(), f.board)
+	must(t, err)
+	differs, err := f.opts.Store.Compare(t.Context(), f.board, origin.New(f.redis, f.opts.Names))
+	if must(t, err); folded+differs != "" {
+		t.Errorf("the ledger is checked: %s%s", folded, differs)
+	}
 }
 
 func allScores(t testing.TB, db *sql.DB, board rankcache.BoardID) func(func(string, float64) bool) {

@@ -28,14 +28,13 @@ func (w *work) findHidden(ctx context.Context) (err error) {
 	if w.rules.Hides = w.meta.HasHidden || len(w.born) > 0; w.rules.Hides {
 		return nil
 	}
-	w.rules.Hides, err = w.opts.Store.HasVeils(ctx, w.board)
+	w.rules.Hides, err = w.opts.Store.HasHidings(ctx, w.board)
 	return err
 }
 
-// hidden calls keep for each member that is or was hidden, and for those of born, which the ledger knows nothing of: they were
-// hidden before they had any point.
+// hidden calls keep for each member ever hidden, and for those of born, hidden before they had any point.
 func (w *work) hidden(v rows, born map[string]string, keep func(member, veil string) error) error {
-	err := v.Veils(func(member, veil string) error {
+	err := v.Hidings(func(member, veil string) error {
 		switch {
 		case w.rules.Trimmed || w.rules.Data:
 			return fmt.Errorf("%w: member %.40q is or was hidden, which boards can't have that are trimmed or have data: take that out of the class", ErrIncomplete, member)
@@ -56,14 +55,13 @@ func (w *work) hidden(v rows, born map[string]string, keep func(member, veil str
 	return nil
 }
 
-// compareHidden counts the members that Redis and the ledger hide otherwise. Those that the board was born with, and that have
-// had no points, are not known to the ledger.
+// compareHidden counts members that Redis and ledger hide otherwise, but for those born hidden without points.
 func (w *work) compareHidden(ctx context.Context, v rows) (differ int, err error) {
 	redis, err := w.opts.Redis.HGetAll(ctx, w.opts.Names.CompanionKey(w.board, wire.Hidden)).Result()
 	if err != nil {
 		return 0, err
 	}
-	err = v.Veils(func(member, veil string) error {
+	err = v.Hidings(func(member, veil string) error {
 		is, raw, _ := wire.ParseHidden(redis[member])
 		if is.Text(raw) != veil {
 			differ++

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -16,46 +15,6 @@ import (
 
 // errLogShort reports a topic that does not have all of a board.
 var errLogShort = errors.New("the update topic does not have all of the board")
-
-// stretch is what a topic has of one run of a board.
-type stretch struct {
-	run   uint64
-	first uint64 // the lowest seq
-	life  int    // its number; 0 is the earliest
-	limit uint64 // from this seq on a later run goes on otherwise: Redis has lost what this one has of it
-}
-
-// outline is what runs a topic has of a board. One whose first change is 1 begins a life of the board; any other goes
-// on where an earlier run was.
-type outline map[uint64]*stretch
-
-func (o outline) note(u *wire.Update) {
-	if s := o[u.Run]; s != nil {
-		s.first = min(s.first, u.Seq)
-		return
-	}
-	o[u.Run] = &stretch{run: u.Run, first: u.Seq}
-}
-
-// arrange finds the lives, and returns how many there are.
-func (o outline) arrange() (lives int) {
-	runs := slices.Sorted(maps.Keys(o))
-	for _, run := range runs {
-		if s := o[run]; s.first == 1 || lives == 0 {
-			lives++
-		}
-		o[run].life = lives - 1
-	}
-	limit := uint64(math.MaxUint64)
-	for i, run := range slices.Backward(runs) {
-		s := o[run]
-		if i+1 < len(runs) && o[runs[i+1]].life != s.life {
-			limit = math.MaxUint64
-		}
-		s.limit, limit = limit, min(limit, s.first)
-	}
-	return lives
-}
 
 // place is the state of a member after its latest change.
 type place struct {
@@ -102,13 +61,11 @@ func compareStates(run, seq, otherRun, otherSeq uint64) int {
 	return cmp.Or(cmp.Compare(run, otherRun), cmp.Compare(seq, otherSeq))
 }
 
-// state returns that of the board after the last change.
 func (l *life) state() rankcache.State {
 	return rankcache.State{Run: l.last.Run, Seq: l.last.Seq, Sum: l.last.Sum, HasSum: l.last.HasSum}
 }
 
-// prove compares the members with the checksum of the last change. Where a run's first changes were compacted away it may be
-// that members of earlier runs are none of it: they are left out if the sum comes out so.
+// prove compares the members with the last sum, perhaps without those of earlier runs where changes were compacted.
 func (l *life) prove() error {
 	runs := map[uint64]bool{}
 	for _, m := range l.members {
@@ -135,8 +92,7 @@ func (l *life) prove() error {
 		errLogShort, l.changes, count, l.last.Seq, l.last.Members, sum, l.last.Sum)
 }
 
-// add adds what members had in an earlier life, as if there had been no new beginning: the increments of this one change the earlier
-// scores.
+// add adds an earlier life, as if there had been no new beginning: increments change its scores.
 func (l *life) add(earlier *life) {
 	for member, was := range earlier.members {
 		now, known := l.members[member]
@@ -156,7 +112,7 @@ func (l *life) earlier() *ledger.Earlier {
 	return &ledger.Earlier{Run: l.last.Run, Changes: l.last.Seq, Members: l.last.Members, At: l.last.At}
 }
 
-// each calls fn for each member that is on the board, or, of a trimmed board, for each that was driven out, in the order of their bytes.
+// each calls fn for each member on the board, or of a trimmed one driven out, in the order of their bytes.
 func (l *life) each(trimmed bool, fn func(rankcache.Entry) error) error {
 	for _, member := range slices.Sorted(maps.Keys(l.members)) {
 		if m := l.members[member]; m.trimmed == trimmed && (trimmed || !m.gone) {
@@ -171,5 +127,5 @@ func (l *life) each(trimmed bool, fn func(rankcache.Entry) error) error {
 func (l *life) Members(fn func(rankcache.Entry) error) error { return l.each(false, fn) }
 func (l *life) Trimmed(fn func(rankcache.Entry) error) error { return l.each(true, fn) }
 
-// Veils has none: boards that hide members, or have, are not rebuilt from the topic of their updates.
-func (l *life) Veils(func(member, veil string) error) error { return nil }
+// Hidings has none: boards that hide members, or have, are not rebuilt from the topic of their updates.
+func (l *life) Hidings(func(member, veil string) error) error { return nil }

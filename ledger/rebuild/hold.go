@@ -33,28 +33,23 @@ var (
 )
 
 const (
-	// leaseTime is how long writers wait for a rebuild that has died. They then add up the
-	// board as it is.
+	// leaseTime is how long writers wait for a rebuild that has died. They then add up the board as it is.
 	leaseTime = 10 * time.Second
-	// absentTime is the same for a board that Redis does not have: then the first command
-	// begins a new life of it, without the members that the ledger has.
-	absentTime = 2 * time.Minute
-	// releaseTimeout bounds the end of a rebuild that was cancelled.
-	releaseTimeout = 5 * time.Second
+	// absentTime is the same for a board that Redis lacks: then its first command begins a new life without members.
+	absentTime     = 2 * time.Minute
+	releaseTimeout = 5 * time.Second // bounds the end of a rebuild that was cancelled
 )
 
 // errLease reports a rebuild that was held up for longer than its lease, or another one.
 var errLease = errors.New("another process has the board's lease: a second rebuild has begun, or this one was too slow")
 
-// hold has the writers of one board wait, without refusing anything: the board is marked as
-// one that is adopted.
+// hold has the writers of one board wait, without refusing anything: the board is marked as one that is adopted.
 type hold struct {
 	*work
-	lease  string
-	before string    // meta as it was, "": Redis did not have the board
-	meta   wire.Meta // as it is
-	// history is that of the server of a durable board, its master_replid.
-	history string
+	lease   string
+	before  string    // meta as it was, "": Redis did not have the board
+	meta    wire.Meta // as it is
+	history string    // that of the server of a durable board, its master_replid
 }
 
 func (w *work) leaseKeys() []string {
@@ -121,8 +116,7 @@ func (w *work) tryHold(ctx context.Context) (*hold, error) {
 	return h, nil
 }
 
-// errWhole tells that a board which was lost is there again.
-var errWhole = errors.New("the board is not lost (any more)")
+var errWhole = errors.New("the board is not lost (any more)") // tells that a board which was lost is there again
 
 // stillLost returns nil if the board that was lost is so yet, and its server has the history in which it was.
 func (h *hold) stillLost() error {

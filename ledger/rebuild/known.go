@@ -11,13 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/ledger"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
 
-// knownAtOnce is how many boards are read at a time.
-const knownAtOnce = 1000
+const knownAtOnce = 1000 // how many boards are read at a time
 
 // known returns the boards of a master that the ledger has and that may be lost.
 func (m *Mender) known(ctx context.Context, d damaged) (boards []ledger.Known, err error) {
@@ -32,12 +32,7 @@ func (m *Mender) known(ctx context.Context, d damaged) (boards []ledger.Known, e
 			return boards, err
 		}
 		for _, k := range page {
-			if k.Final || !lives(file, k.Board, k.At) || !m.isOn(ctx, d, k.Board) {
-				continue
-			}
-			if final, err := m.ofFinal(ctx, file, k.Board); err != nil {
-				return nil, err
-			} else if !final {
+			if lives(file, k.Board, k.At) && m.isOn(ctx, d, k.Board) {
 				boards = append(boards, k)
 			}
 		}
@@ -45,17 +40,38 @@ func (m *Mender) known(ctx context.Context, d damaged) (boards []ledger.Known, e
 	}
 }
 
-// ofFinal reports whether a board is a shard of one that has a final.
-func (m *Mender) ofFinal(ctx context.Context, file *rooms.File, b rankcache.BoardID) (bool, error) {
-	board, _, of := file.Board(b)
-	if !of || board.Whole() == b {
-		return false, nil
+// hasFinal reports whether a board has a final, or is a shard of one that has.
+func (m *Mender) hasFinal(ctx context.Context, k *ledger.Known) (bool, error) {
+	board, _, of := m.opts.File().Board(k.Board)
+	if k.Final || !of || board.Whole() == k.Board {
+		return k.Final, nil
 	}
 	final, err := m.opts.Store.FinalOf(ctx, board.Whole(), 0, 0)
 	return final != nil, err
 }
 
-// isLost reports whether Redis lacks changes of a board that the ledger has.
+// open reports whether Redis has a shard of the same board that is not closed.
+func (m *Mender) open(ctx context.Context, b rankcache.BoardID) (bool, error) {
+	board, kind, of := m.opts.File().Board(b)
+	if !of || board.Whole() == b {
+		return false, nil
+	}
+	for _, shard := range class.ShardIDs(board.Whole(), kind.Shards()) {
+		value, err := m.opts.Redis.Get(ctx, m.opts.Names.MetaKey(shard)).Result()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if meta, err := wire.ParseMeta(value); err != nil || meta.Life < wire.LifeClosed {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// isLost reports whether Redis lacks changes of a board. One with a final of which Redis has nothing is not lost.
 func (m *Mender) isLost(ctx context.Context, d damaged, k *ledger.Known) (bool, error) {
 	var meta, lease *redis.StringCmd
 	_, err := m.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -66,7 +82,11 @@ func (m *Mender) isLost(ctx context.Context, d damaged, k *ledger.Known) (bool, 
 		return false, err
 	}
 	if errors.Is(meta.Err(), redis.Nil) {
-		return true, nil
+		final, err := m.hasFinal(ctx, k)
+		if final && err == nil {
+			return m.open(ctx, k.Board)
+		}
+		return err == nil, err
 	}
 	now, err := wire.ParseMeta(meta.Val())
 	switch {

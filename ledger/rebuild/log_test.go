@@ -225,7 +225,7 @@ func notPublished(t *testing.T, f *fixture) {
 	must(t, f.redis.Del(t.Context(), f.keys(t)...).Err())
 	testkit.ChangeBoard(t, f.redis, f.opts.Names, f.board, wire.OpIncr, "m", 5)
 	before := f.state(t)
-	if _, err := f.Rebuild(t.Context(), f.board); !errors.Is(err, errLogShort) || !strings.Contains(err.Error(), "Redis has a life of the board") {
+	if _, err := f.Rebuild(t.Context(), f.board); !errors.Is(err, errLogShort) || !strings.Contains(err.Error(), "Redis has a history of the board") {
 		t.Error(err)
 	}
 	equal(t, "as it was", f.state(t), before)
@@ -275,7 +275,7 @@ func writersWaitForLog(t *testing.T, f *fixture) {
 func TestFoldKeepsNoRecords(t *testing.T) {
 	const records, size = 64, 1 << 20
 	begun := &stretch{run: 1, first: 1, limit: records + 1}
-	l := &logged{runs: outline{1: begun}, now: newLife(), orders: make(map[string]wire.Update)}
+	l := &logged{now: newLife(), orders: make(map[string]wire.Update)}
 	for n := range uint64(records) {
 		record := strings.Repeat(string(rune('a'+n%2)), size) // a member's changes, and each again
 		u := wire.Update{Run: 1, Seq: n + 1, Op: wire.OpIncr, Member: record[:4], OrderID: record[:20+n], By: record[:9]}
@@ -318,7 +318,7 @@ func TestFold(t *testing.T) {
 			}
 			equal(t, "lives", o.arrange(), c.lives)
 			for i := range c.updates {
-				if s := o[c.updates[i].Run]; s.life == c.lives-1 {
+				if s := o.find(&c.updates[i]); s.life == c.lives-1 {
 					l.apply(&c.updates[i], s)
 				}
 			}

@@ -12,9 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/masters"
 	"rankcache/internal/testkit"
@@ -224,6 +226,119 @@ func TestNotAllBoardsComeBack(t *testing.T) {
 		t.Error("a board with a final is there again")
 	}
 	equal(t, "of the later life", deleted.scores(t), map[string]float64{"m2": 1})
+}
+
+// A board that was open in the file from which Redis came back, and has a final since, is made whole, so that it is closed again. So is a shard
+// of which Redis has nothing, beside one that is open.
+func TestOpenBoardWithFinalComesBack(t *testing.T) {
+	t.Parallel()
+	l := newLossy(t)
+	day, first, second := l.of("hides-day", "1"), l.of("split", "1"), l.of("split", "1")
+	whole := first.board
+	shard := class.ShardOf("m1", 2)
+	first.board, second.board = class.ShardID(whole, shard), class.ShardID(whole, 1-shard)
+	other := "m2"
+	for n := 3; class.ShardOf(other, 2) == shard; n++ {
+		other = fmt.Sprint("m", n)
+	}
+	for _, f := range []*fixture{day, first} {
+		f.give(t, "before", "m1", `"op":"incr","delta":130`)
+	}
+	must(t, l.redis.Save(t.Context()).Err())
+	for f, member := range map[*fixture]string{day: "m1", first: "m1", second: other} {
+		f.give(t, "since", member, `"op":"incr","delta":572`)
+		f.settle(t)
+	}
+	for board, f := range map[rankcache.BoardID]*fixture{day.board: day, whole: first} {
+		must(t, l.opts.Store.SaveFinal(t.Context(), &ledger.Final{Final: wire.Final{Board: board, Class: f.class, State: f.state(t)}}))
+	}
+	l.forget(t)
+	must(t, l.server.Kill())
+	must(t, l.server.Restart(t.Context()))
+	for f, want := range map[*fixture]map[string]float64{day: {"m1": 702}, first: {"m1": 702}, second: {other: 572}} {
+		testkit.Eventually(t, testTimeout, func() error {
+			if got := f.scores(t); !maps.Equal(got, want) {
+				return fmt.Errorf("%s has %v, want %v", f.board, got, want)
+			}
+			return nil
+		})
+	}
+	if end := l.redis.ZScore(t.Context(), l.opts.Names.Ends, string(day.board)).Val(); end == 0 {
+		t.Error("nothing closes the board again")
+	}
+}
+
+// A database from an older dump has no final of a board, and Redis has lost the board: the final comes from its topic first, so that the board
+// does not come back.
+func TestOldDumpAndLostBoards(t *testing.T) {
+	t.Parallel()
+	l := newLossy(t)
+	ended, other := l.of("trim", "ended"), l.of("trim", "other")
+	for _, f := range []*fixture{ended, other} {
+		f.give(t, "o1", "m1", `"op":"incr","delta":5`)
+		f.settle(t)
+	}
+	l.stop()
+	final := wire.Final{Board: ended.board, Class: "trim", State: ended.state(t), Members: 1}
+	record, err := wire.EncodeFinal(&final)
+	must(t, err)
+	testkit.CreateTopic(t, l.kafka, l.opts.Names.Finals, 1, nil)
+	testkit.Produce(t, l.kafka, &kgo.Record{Topic: l.opts.Names.Finals, Value: record})
+	life := l.life(t)
+	must(t, l.redis.FlushAll(t.Context()).Err())
+	l.startLedger(t)
+	l.awaitWhole(t, life)
+	equal(t, "other", other.scores(t), map[string]float64{"m1": 5})
+	if n := l.redis.Exists(t.Context(), l.opts.Names.BoardKey(ended.board), l.opts.Names.MetaKey(ended.board)).Val(); n != 0 {
+		t.Error("a board with a final is there again")
+	}
+}
+
+// Redis comes back from an old file, and the database from an older dump: what came since, the final too, is in their topics. The board, which is
+// open in the file, is made whole and closed again, and keeps its one final.
+func TestOldFileAndOldDump(t *testing.T) {
+	t.Parallel()
+	l := newLossy(t)
+	day, gone := l.of("hides-day", "1"), l.of("trim", "1")
+	for _, f := range []*fixture{day, gone} {
+		f.give(t, "dump", "m1", `"op":"incr","delta":100`)
+		f.settle(t)
+	}
+	l.stop() // so that the database stays as its dump
+	day.give(t, "file", "m1", `"op":"incr","delta":30`)
+	must(t, l.redis.Save(t.Context()).Err())
+	for _, f := range []*fixture{day, gone} {
+		f.give(t, "since", "m2", `"op":"incr","delta":572`)
+	}
+	final := wire.Final{Board: day.board, Class: day.class, State: day.state(t), Members: 2}
+	for member, score := range day.scores(t) {
+		final.Top = append(final.Top, rankcache.Entry{Member: member, Score: score})
+	}
+	ledger.ByRank(final.Top)
+	record, err := wire.EncodeFinal(&final)
+	must(t, err)
+	testkit.CreateTopic(t, l.kafka, l.opts.Names.Finals, 1, nil)
+	testkit.Produce(t, l.kafka, &kgo.Record{Topic: l.opts.Names.Finals, Value: record})
+	l.forget(t)
+	must(t, l.server.Kill())
+	must(t, l.server.Restart(t.Context()))
+	l.startLedger(t)
+	for f, want := range map[*fixture]map[string]float64{day: {"m1": 130, "m2": 572}, gone: {"m1": 100, "m2": 572}} {
+		testkit.Eventually(t, 3*testTimeout, func() error {
+			if got := f.scores(t); !maps.Equal(got, want) {
+				return fmt.Errorf("%s has %v, want %v", f.board, got, want)
+			}
+			return nil
+		})
+		f.wantProved(t)
+	}
+	if end := l.redis.ZScore(t.Context(), l.opts.Names.Ends, string(day.board)).Val(); end == 0 {
+		t.Error("nothing closes the board again")
+	}
+	made, err := l.opts.Store.FinalOf(t.Context(), day.board, 0, 10)
+	if err != nil || made == nil || made.State != final.State || len(made.Top) != 2 {
+		t.Errorf("final %+v, %v, want the one of the topic", made, err)
+	}
 }
 
 // A command of a board that has a final is refused while Redis is damaged, and is no new life of it.

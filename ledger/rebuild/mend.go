@@ -19,14 +19,12 @@ import (
 	"rankcache/rooms"
 )
 
-// lookEvery is how often damaged masters are looked for.
-const lookEvery = time.Second
+const lookEvery = time.Second // how often damaged masters are looked for
 
 // MenderOptions configure a [Mender].
 type MenderOptions struct {
 	Options
-	// Paced is another client of the same Redis, for boards that nobody writes: it waits after each call for four times
-	// as long as it took. The caller closes it.
+	// Paced is another client for boards that nobody writes: it waits after each call for four times as long.
 	Paced      redis.UniversalClient
 	File       func() *rooms.File // in force; nil: not known yet
 	Registerer prometheus.Registerer
@@ -49,9 +47,8 @@ type Mender struct {
 
 // MendStatus is what a [Mender] does.
 type MendStatus struct {
-	// State is whole, rebuilding, behind (the ledger has not read all that there was when it was found that boards
-	// may be lost), reading (all boards are there, and writers still read commands again), idle (another ledger does it)
-	// or unknown.
+	// State is whole, rebuilding, behind (the ledger has not read all that there was when boards were found lost),
+	// reading (writers still read commands again), idle (another ledger does it) or unknown.
 	State   string   `json:"state"`
 	Error   string   `json:"error,omitempty"`
 	Damaged []string `json:"damaged"` // masters

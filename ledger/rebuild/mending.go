@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
@@ -18,12 +20,9 @@ import (
 )
 
 const (
-	// wantedEvery is how often boards are looked for whose commands wait.
-	wantedEvery = 50 * time.Millisecond
-	// wantedAtOnce is how many boards whose commands wait are rebuilt at once.
-	wantedAtOnce = 8
-	// reachedWithin is how long the ledger may take to read what there is, until it is asked anew.
-	reachedWithin = 10 * time.Minute
+	wantedEvery   = 50 * time.Millisecond // how often boards are looked for whose commands wait
+	wantedAtOnce  = 8                     // how many boards whose commands wait are rebuilt at once
+	reachedWithin = 10 * time.Minute      // how long the ledger may take to read what there is, until it is asked anew
 )
 
 // mending makes one master whole, in one history: boards whose commands wait first, then all others.
@@ -146,8 +145,8 @@ func (w *mending) wantedBoard(ctx context.Context, b rankcache.BoardID) error {
 	}
 	defer w.free(b)
 	k, err := w.opts.Store.KnownBoard(ctx, b)
-	if err == nil && !k.Final {
-		k.Final, err = w.ofFinal(ctx, w.opts.File(), b)
+	if err == nil {
+		k.Final, err = w.hasFinal(ctx, &k)
 	}
 	if err != nil {
 		return err
@@ -222,4 +221,30 @@ func (w *mending) count(b rankcache.BoardID, done *Result) {
 			s.Partial++
 		}
 	})
+}
+
+const paceShare = 4 // how many times as long as a call its pause is: a fifth of Redis's core at most, for one caller
+
+type pace struct{} // has a client of Redis wait after each call
+
+func (pace) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (pace) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		begun := time.Now()
+		err := next(ctx, cmd)
+		tick.Sleep(ctx, paceShare*time.Since(begun))
+		return err
+	}
+}
+
+func (pace) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		begun := time.Now()
+		err := next(ctx, cmds)
+		tick.Sleep(ctx, paceShare*time.Since(begun))
+		return err
+	}
 }

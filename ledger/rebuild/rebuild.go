@@ -1,11 +1,11 @@
 // Package rebuild (no public API) writes boards in Redis again from the ledger, or from the topics of their updates.
 //
-// The path of a board: [Rebuilder.Rebuild] (rebuild.go) writes the order ids of the last order
-// life under temporary names while writers go on (fill.go), then has the writers of this board
-// wait (hold.go) until the ledger has all that Redis has applied, writes the members and the
-// order ids that came meanwhile, and puts all of it in the board's place in one script. Until
-// then the board is as it was. [Rebuilder.Compare] (compare.go) only looks. With [Options].Updates the topic of the board's
-// updates (topic.go) takes the ledger's place: it is folded (history.go, logged.go), and proves itself by checksums.
+// The path of a board: [Rebuilder.Rebuild] (rebuild.go) writes the order ids of the last order life under temporary
+// names while writers go on (fill.go), then has the writers of this board wait (hold.go) until the ledger has all that
+// Redis has applied, writes the members and the order ids that came meanwhile, and puts all of it in the board's place
+// in one script. Until then the board is as it was. [Rebuilder.Compare] (compare.go) only looks. With [Options].Updates
+// the topic of the board's updates (topic.go) takes the ledger's place: it is folded (history.go, logged.go), and
+// proves itself by checksums.
 //
 // A [Mender] (mend.go) finds masters that may have lost boards (damaged.go), and makes each whole (mending.go): those
 // of the ledger's boards that it lacks (known.go) are rebuilt, with pauses where nobody waits (pace.go).
@@ -28,12 +28,9 @@ import (
 )
 
 const (
-	// attempts is how often a board is begun again because it was changed by something else.
-	attempts = 3
-	// pollEvery is the time between two looks whether the ledger has all of a board.
-	pollEvery = 50 * time.Millisecond
-	// DefaultWait is how long the ledger may take to write what Redis has applied.
-	DefaultWait = 30 * time.Second
+	attempts    = 3                     // how often a board is begun again because it was changed by something else
+	pollEvery   = 50 * time.Millisecond // the time between two looks whether the ledger has all of a board
+	DefaultWait = 30 * time.Second      // how long the ledger may take to write what Redis has applied
 )
 
 var (
@@ -41,8 +38,7 @@ var (
 	ErrBehind = errors.New("the ledger does not have all changes of the board")
 	// ErrIncomplete reports a ledger that can't have all members of a board.
 	ErrIncomplete = errors.New("the ledger does not have all members of the board")
-	// ErrExpired reports a board whose keys have expired.
-	ErrExpired = errors.New("the board has expired")
+	ErrExpired    = errors.New("the board has expired") // reports a board whose keys have expired
 
 	errMoved = errors.New("the board was changed by something else while it was rebuilt")
 )
@@ -54,17 +50,16 @@ type Origin interface {
 
 // Options configure a [Rebuilder]. All are required, except Wait and Log, and one of Store and Updates.
 type Options struct {
-	Redis  redis.UniversalClient // closed by the caller
-	Names  wire.Names
-	Origin Origin
-	Store  *ledger.Store // closed by the caller
-	// Updates has boards rebuilt without a ledger; nil: from Store.
-	Updates *Updates
-	// AddEarlier adds to a board what its members had before it began again; with Updates.
-	AddEarlier bool
-	Rules      func(b rankcache.BoardID) Rules
-	Wait       time.Duration // 0: DefaultWait
-	Log        *slog.Logger
+	Redis       redis.UniversalClient // closed by the caller
+	Names       wire.Names
+	Origin      Origin
+	Store       *ledger.Store // closed by the caller
+	Updates     *Updates      // has boards rebuilt without a ledger; nil: from Store
+	AddEarlier  bool          // adds to a board what its members had before it began again; with Updates
+	AddBranches bool          // adds up the increments of all histories of a forked board; with Updates
+	Rules       func(b rankcache.BoardID) Rules
+	Wait        time.Duration // 0: DefaultWait
+	Log         *slog.Logger
 }
 
 // Rebuilder rebuilds boards. Its methods may be called concurrently for different boards.
@@ -88,14 +83,14 @@ type Result struct {
 	Orders        int             // order ids
 	Earlier       int             // members of earlier lives, which are not on the board
 	Life          *ledger.Earlier // the life before the board began again, nil if there is none
+	Forked        string          // the board's other histories that its topic has, "" if there is none
 	Partial       error           // of a lost board: why it may lack members or changes that it had; nil: it has all
 	Held          time.Duration   // writers waited
 	Took          time.Duration
 }
 
-// Rebuild writes a board anew, in a new run. After an error it is as it was before. The error
-// wraps [ledger.ErrNoBoard], [ErrBehind], [ErrIncomplete] or [ErrExpired], or is one of Redis or
-// the database.
+// Rebuild writes a board anew, in a new run. After an error it is as it was before. The error wraps
+// [ledger.ErrNoBoard], [ErrBehind], [ErrIncomplete] or [ErrExpired], or is one of Redis or the database.
 func (r *Rebuilder) Rebuild(ctx context.Context, b rankcache.BoardID) (*Result, error) {
 	return r.again(ctx, b, "")
 }
@@ -158,7 +153,6 @@ func (r *Rebuilder) attempt(ctx context.Context, b rankcache.BoardID, era string
 	return &w.done, nil
 }
 
-// end removes what is left of an attempt.
 func (w *work) end(ctx context.Context) {
 	w.keys.remove(ctx, w.opts.Redis)
 	if w.log != nil {
@@ -207,8 +201,7 @@ func span(m *wire.Meta) uint64 { return uint64(m.OrderLife)*1000 + 120_000 }
 // since is from which time on order ids are kept, in Unix milliseconds.
 func (w *work) since() int64 { return int64((max(w.meta.Turn, 1) - 1) * span(&w.meta)) } // #nosec G115 -- Unix milliseconds
 
-// ahead writes what needs no writer to wait: most order ids. Where a change may have trimmed
-// members, or nobody writes, all of it is read later, at once.
+// ahead writes most order ids, for which no writer waits. Where members may be trimmed, all is read later at once.
 func (w *work) ahead(ctx context.Context) error {
 	if w.opts.Updates != nil {
 		return w.foldLog(ctx)

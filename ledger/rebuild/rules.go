@@ -22,11 +22,10 @@ type Rules struct {
 	Data      bool // members may have data beside their scores
 	Ties      bool // the fraction of a raw score is its tie-break
 	Form      rankcache.ScoreForm
-	// Class is that whose boards are born with members hidden on all of them, and Its tells which of these are of the board; "": none.
-	Class   string
-	Its     func(member string) bool
-	Hides   bool // the new board has a hash of hidden members; set by the rebuild
-	Addable bool // what members had in an earlier life can be added: no best, ties, trim and commands that come again
+	Class     string // hides members on all its boards, and Its tells which of these are the board's; "": none
+	Its       func(member string) bool
+	Hides     bool // the new board has a hash of hidden members; set by the rebuild
+	Addable   bool // what members had in an earlier life can be added: no best, ties, trim and commands that come again
 }
 
 // companions are those of the board that the ledger knows; the others begin anew.
@@ -75,8 +74,7 @@ func RulesOf(file *rooms.File, b rankcache.BoardID, d Defaults) Rules {
 	return r
 }
 
-// lives reports whether a board of a class with a ledger, whose last change was at a time in Unix milliseconds,
-// has not expired.
+// lives reports whether a board of a class with a ledger, last changed at a Unix millisecond, has not expired.
 func lives(file *rooms.File, b rankcache.BoardID, at int64) bool {
 	board, class, _ := file.Board(b)
 	if class == nil || !class.Ledger {

@@ -15,10 +15,8 @@ import (
 )
 
 const (
-	// pollTime is how long a poll waits for a record.
-	pollTime = 100 * time.Millisecond
-	// askTime bounds a question to Kafka.
-	askTime = 10 * time.Second
+	pollTime = 100 * time.Millisecond // how long a poll waits for a record
+	askTime  = 10 * time.Second       // bounds a question to Kafka
 )
 
 // Updates reads boards from the topics of their updates, without a ledger.
@@ -76,8 +74,7 @@ func (r *reader) begin(ctx context.Context) error {
 	return r.client.Assign(r.parts)
 }
 
-// toEnd calls fn with each update that follows, up to what is the end of the topic at the call. Records that are none are
-// passed over. An update's strings are valid during the call.
+// toEnd calls fn with each update up to the topic's end at the call. Its strings are valid during the call.
 func (r *reader) toEnd(ctx context.Context, fn func(*wire.Update)) error {
 	asked, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -142,7 +139,6 @@ func (s *Updates) BoardsOf(ctx context.Context, class string) ([]rankcache.Board
 	return sorted(found), nil
 }
 
-// boardsIn adds the boards of a class that a topic has.
 func (s *Updates) boardsIn(ctx context.Context, topic, class string, found map[rankcache.BoardID]bool) error {
 	r, err := s.open(ctx, topic)
 	if err != nil {

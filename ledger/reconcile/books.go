@@ -14,23 +14,19 @@ import (
 	"rankcache/wire"
 )
 
-// ErrQuery reports a query of the books that can't be used.
-var ErrQuery = errors.New("the query of the books")
+var ErrQuery = errors.New("the query of the books") // reports a query of the books that can't be used
 
-// Books are the business's own records of orders in another database, which is only read. It
-// is safe for concurrent use.
+// Books are the business's records of orders in another database, which is only read. Concurrent use is safe.
 type Books struct {
 	db       *sql.DB
 	query    string
 	patience time.Duration
 }
 
-// booksPatience is how long the query of one slice of time may take, its rows included.
-const booksPatience = 2 * time.Minute
+const booksPatience = 2 * time.Minute // how long the query of one slice of time may take, its rows included
 
-// NewBooks returns the books in a database that the caller closes. The query has two
-// parameters, the first time and the time behind the last in Unix milliseconds, and a row of
-// [Columns] for each order and member.
+// NewBooks returns the books in a database that the caller closes. The query has two parameters, the first time and the
+// time behind the last in Unix milliseconds, and a row of [Columns] for each order and member.
 func NewBooks(db *sql.DB, query string) *Books { return &Books{db, query, booksPatience} }
 
 // Columns of the query of the books: board, or class and dims, and all of the others.
@@ -75,7 +71,6 @@ func (r *Row) check() error {
 	return errors.Join(err, rankcache.CheckMember(r.Member), wire.CheckOrderID(r.Order), rankcache.CheckScore(r.Number))
 }
 
-// command returns the row as a command.
 func (r *Row) command() *wire.LedgerUpdate {
 	op, _ := wire.ParseOp(r.Op) // checked
 	u := &wire.LedgerUpdate{Class: r.Class, Dims: r.Dims, Update: wire.Update{Board: r.Board, Member: r.Member, Op: op, OrderID: r.Order, At: r.At}}
@@ -87,8 +82,7 @@ func (r *Row) command() *wire.LedgerUpdate {
 	return u
 }
 
-// Each calls fn for each row of a time, in the order in which the database has them. The
-// transaction is a read-only one. fn owns the row.
+// Each calls fn for each row of a time, in the database's order, read-only. fn owns the row.
 func (b *Books) Each(ctx context.Context, from, to int64, fn func(*Row) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()

@@ -22,8 +22,7 @@ type Poster struct {
 	settings kafka.Settings // for other clients, with the newest login
 }
 
-// NewPoster returns a poster, which the caller closes. Settings are librdkafka's. It does not
-// wait for the broker.
+// NewPoster returns a poster, which the caller closes. Settings are librdkafka's. It does not wait for the broker.
 func NewPoster(settings map[string]string, topic string, log *slog.Logger) (*Poster, error) {
 	// Acknowledged by all copies, in sequence, and soon given up: the next round posts them.
 	ours := kafka.Settings{"enable.idempotence": "true", "message.timeout.ms": "10000", "linger.ms": "5", "client.id": "rankcache-ledger"}
@@ -45,9 +44,8 @@ func (p *Poster) Login(username, password string) error {
 	return p.client.SetSaslCredentials(username, password)
 }
 
-// Post writes commands and returns once all are acknowledged. Those of a board stay in
-// sequence. An update has all that a command has; one without a board goes to the board that
-// its class has at its time.
+// Post writes commands and returns once all are acknowledged. Those of a board stay in sequence. An update has all that
+// a command has; one without a board goes to the board that its class has at its time.
 func (p *Poster) Post(ctx context.Context, commands []*wire.LedgerUpdate) error {
 	messages := make([]*kafka.Message, len(commands))
 	for i, u := range commands {

@@ -1,6 +1,5 @@
-// Package reconcile (no public API) compares the ledger with the business's own books, order by order: what
-// is missing in the ledger is posted as a command, what differs or is not in the books is
-// reported, and nothing is overwritten.
+// Package reconcile (no public API) compares the ledger with the business's own books, order by order: what is missing
+// in the ledger is posted as a command, what differs or is not in the books is reported, and nothing is overwritten.
 package reconcile
 
 import (
@@ -18,21 +17,15 @@ import (
 )
 
 const (
-	// Settling is how old an order has to be to be compared: until then it may be under way
-	// to either side. The two may have times that differ by as much.
+	// Settling is how old an order has to be: until then it may be under way, and the sides' times may differ so much.
 	Settling = time.Minute
-	// slice is the time that is compared at once. What is kept of it is 8 bytes a row.
-	slice = 10 * time.Minute
-	// batch is how many orders are looked up at once.
-	batch = 1000
-	// forgotten is the order life of a board that Redis does not have, and sooner by how
-	// much an order counts as too old, as its post takes time.
+	slice    = 10 * time.Minute // the time that is compared at once. What is kept of it is 8 bytes a row.
+	batch    = 1000             // how many orders are looked up at once
+	// forgotten is the order life of a board that Redis lacks, sooner how much earlier an order is too old.
 	forgotten, sooner = time.Hour, 2 * time.Minute
-	// mostPosted is how many orders are posted within postAgain. More are hardly lost orders, but
-	// another ledger's books.
+	// mostPosted is how many orders are posted within postAgain. More are hardly lost ones, but another ledger's books.
 	mostPosted = 10_000
-	// postAgain is when an order that is still missing is posted once more.
-	postAgain = time.Minute
+	postAgain  = time.Minute // when an order that is still missing is posted once more
 )
 
 // Post writes commands to the writers' topic and returns once they are acknowledged.
@@ -50,9 +43,8 @@ type Reconciler struct {
 	posted map[uint64]time.Time // when missing orders were posted, by hash
 }
 
-// Compare compares the orders of a time, in Unix milliseconds, and posts what is missing.
-// The ledger has to have all commands of that time (see [Poster.Reached]). Memory is 8
-// bytes a row of ten minutes. The report is also returned with an error: as far as it got.
+// Compare compares the orders of a time, in Unix milliseconds, and posts missing ones, once the ledger has all commands
+// of it ([Poster.Reached]), in 8 bytes a row of ten minutes. Also with an error it returns the report so far.
 func (r *Reconciler) Compare(ctx context.Context, from, to int64, now time.Time) (*Report, error) {
 	report := newReport(from, to)
 	r.forget(now)
@@ -134,7 +126,6 @@ func (c *comparison) boardsOf(row *Row) []rankcache.BoardID {
 	return append([]rankcache.BoardID{row.Board}, c.shards[row.Board]...)
 }
 
-// book takes one row of the books.
 func (c *comparison) book(ctx context.Context, row *Row) error {
 	c.orders = append(c.orders, orderHash(row.Board, row.class(), row.Member, row.Order))
 	if row.At < c.from || row.At >= c.to {
@@ -168,7 +159,6 @@ func orderHash(board rankcache.BoardID, of ledger.BoardClass, member, order stri
 	return xxhash.Sum64(key)
 }
 
-// differs returns a difference about the row.
 func (r *Row) differs(kind string) Difference {
 	change := r.Change
 	return Difference{Kind: kind, Order: r.Order, Board: r.Board, Class: r.Class, Dims: r.Dims, Member: r.Member, Books: &change}
@@ -201,7 +191,6 @@ func (c *comparison) lookUp(ctx context.Context) error {
 	return c.post(ctx, missing, isAside)
 }
 
-// keys returns where the ledger would have a row.
 func (c *comparison) keys(row *Row) []ledger.OrderKey {
 	boards := c.boardsOf(row)
 	keys := make([]ledger.OrderKey, len(boards))
@@ -211,8 +200,7 @@ func (c *comparison) keys(row *Row) []ledger.OrderKey {
 	return keys
 }
 
-// among returns a change of the row's order, nil if there is none, and whether it is what the
-// books have. Times are not compared: one is the app's, the other may be the writer's.
+// among returns a change of the row's order, nil: none, and whether the books have it so. Times are not compared.
 func (r *Row) among(changes map[ledger.OrderKey][]*wire.Update, keys []ledger.OrderKey) (there *wire.Update, same bool) {
 	for _, k := range keys {
 		for _, u := range changes[k] {
@@ -282,8 +270,7 @@ func (c *comparison) metas(ctx context.Context, rows []*Row) (map[rankcache.Boar
 	return c.r.Metas(ctx, slices.Compact(boards))
 }
 
-// meta returns the state of the row's board; of a class only the shortest order life, as the
-// writers choose the board by the time, and of shards also how far the life of any is.
+// meta returns the row's board's state; of a class only the shortest order life, of shards how far any life is.
 func (c *comparison) meta(row *Row, metas map[rankcache.BoardID]wire.Meta) (meta wire.Meta) {
 	if row.Board != "" && len(c.shards[row.Board]) == 0 {
 		return metas[row.Board]
@@ -323,8 +310,7 @@ func (c *comparison) why(row *Row, meta wire.Meta, isAside bool) string {
 	return ""
 }
 
-// changedSince returns [Changed] if the order would be applied behind changes of its member
-// that it does not commute with, else "".
+// changedSince returns [Changed] if changes of the member come first that the order does not commute with, else "".
 func (c *comparison) changedSince(ctx context.Context, row *Row) (why string, err error) {
 	ops, err := c.r.Store.OpsSince(ctx, c.boardsOf(row), row.Member, row.At)
 	if err != nil {

@@ -147,7 +147,7 @@ func (s *scene) apply(all ...entry) {
 			u := &wire.LedgerUpdate{Class: className, Dims: map[string]string{"zone": "7"}, Tag: "20261122",
 				Update: wire.Update{Board: s.on(e.member), Member: e.member, Op: e.op, Run: 1, Seq: s.seq, OrderID: e.order, At: e.at, Delta: e.number, Score: e.number, Form: e.form}}
 			if e.op.Moves() {
-				u.Veil = wire.Veil{Serial: s.seq, Hidden: e.op == wire.OpHide}
+				u.Hiding = wire.Hiding{Serial: s.seq, Hidden: e.op == wire.OpHide}
 			}
 			if !b.Add(u, 0, s.offset, s.offset+int64(n)) {
 				s.seq--

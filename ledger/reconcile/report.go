@@ -17,8 +17,7 @@ const (
 	Bad       = "bad"       // in the books, and no command could be like it
 )
 
-// Kinds lists the kinds of differences.
-var Kinds = []string{Missing, Different, Extra, Bad}
+var Kinds = []string{Missing, Different, Extra, Bad} // lists the kinds of differences
 
 // Reasons why a missing order is not posted.
 const (
@@ -33,15 +32,14 @@ const (
 
 // Report is the stable JSON of a comparison. Counts are of rows, an order id and member each.
 type Report struct {
-	From    time.Time      `json:"from"`
-	To      time.Time      `json:"to"` // what is younger is not compared yet
-	Books   int            `json:"books"`
-	Ledger  int            `json:"ledger"`
-	Counts  map[string]int `json:"counts"`  // by kind
-	Posted  int            `json:"posted"`  // of those that are missing
-	Unnamed int            `json:"unnamed"` // rows of the ledger without an order id, which no books can have
-	// Differences are the first of each kind, at most as many as were asked for.
-	Differences []Difference `json:"differences"`
+	From        time.Time      `json:"from"`
+	To          time.Time      `json:"to"` // what is younger is not compared yet
+	Books       int            `json:"books"`
+	Ledger      int            `json:"ledger"`
+	Counts      map[string]int `json:"counts"`      // by kind
+	Posted      int            `json:"posted"`      // of those that are missing
+	Unnamed     int            `json:"unnamed"`     // rows of the ledger without an order id, which no books can have
+	Differences []Difference   `json:"differences"` // the first of each kind, at most as many as were asked for
 }
 
 // Difference is one order that books and ledger don't both have alike.
@@ -75,7 +73,6 @@ func (r *Report) Differs() int {
 	return n
 }
 
-// add counts a difference, and keeps it if it is among the first of its kind.
 func (r *Report) add(most int, d Difference) {
 	if r.Counts[d.Kind]++; r.Counts[d.Kind] <= most {
 		r.Differences = append(r.Differences, d)
@@ -85,7 +82,6 @@ func (r *Report) add(most int, d Difference) {
 	}
 }
 
-// sort brings differences of a kind together.
 func (r *Report) sort() {
 	slices.SortStableFunc(r.Differences, func(a, b Difference) int {
 		return cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind))

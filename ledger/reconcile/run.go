@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// every is the time between two comparisons of what has become old enough since, and
-	// wholeEvery that between two of all of window.
+	// every is the time between comparisons of what is old enough since, wholeEvery between those of all of window.
 	every, wholeEvery = 5 * time.Second, time.Minute
 	window            = 10 * time.Minute
 	logEvery          = time.Minute
@@ -23,9 +22,8 @@ const (
 // Runner compares again and again.
 type Runner struct {
 	Reconciler *Reconciler
-	// Reached returns once the ledger has all commands of now.
-	Reached func(context.Context) error
-	Log     *slog.Logger
+	Reached    func(context.Context) error // returns once the ledger has all commands of now
+	Log        *slog.Logger
 
 	metrics *metrics
 	limit   rate.Sometimes

@@ -11,6 +11,7 @@ import * as classes from './classes.js';
 import * as compare from './compare.js';
 import * as dialog from './dialog.js';
 import * as events from './events.js';
+import * as files from './files.js';
 import * as history from './history.js';
 import * as hot from './hot.js';
 import * as lamps from './lamps.js';
@@ -18,6 +19,7 @@ import * as member from './member.js';
 import * as profiles from './profiles.js';
 import * as replay from './replay.js';
 import * as rooms from './rooms.js';
+import * as runbook from './runbook.js';
 import * as summary from './summary.js';
 import * as top from './top.js';
 import * as trouble from './trouble.js';
@@ -39,7 +41,7 @@ async function load() {
   const table = boards.path() === boards.head ? head : soft(get(boards.path()));
   const [status, listed, hotkeys, roomsNow] = await Promise.all([head, table, soft(get('/hotkeys')), soft(get('/rooms'))]);
   const now = { status, listed, hot: hotkeys, rooms: roomsNow };
-  for (const view of [summary, trouble, bypasses, lamps, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
+  for (const view of [summary, trouble, bypasses, lamps, replay, boards, hot, rooms, files, profiles, dialog]) view.draw(now);
   await Promise.all([top.load(now), soft(history.load()), soft(events.load()), soft(classes.load())]);
 }
 
@@ -81,5 +83,5 @@ profiles.start();
 top.start(beat);
 compare.start(top.shown);
 member.start(top.shown);
-trouble.start();
+runbook.start();
 beat();

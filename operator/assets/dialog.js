@@ -15,6 +15,7 @@ let toastTimer;
 export function draw({ status }) {
   refused = status.changes?.token_set === false;
   show(byId('locked'), refused);
+  byId('continue').disabled = refused;
 }
 
 // start wires the dialog; refresh is called after a change.

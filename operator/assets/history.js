@@ -3,6 +3,7 @@
 import { get } from './api.js';
 import { byId, el, list, text } from './dom.js';
 import { rate, span } from './format.js';
+import { spared } from './summary.js';
 
 const svg = 'http://www.w3.org/2000/svg';
 const width = 300;
@@ -35,6 +36,7 @@ export async function load() {
   if (Date.now() - asked < 5000) return;
   asked = Date.now();
   const history = await get('/history');
+  if (history.points.length) spared(history.points.at(-1));
   list(byId('plots'), plots, (plot) => plot.key, make, (item, plot) => update(item, plot, history.points));
 }
 
@@ -56,6 +58,7 @@ function update(item, plot, all) {
   head.children[1].dataset.tone = last !== null && plot.bad?.(last) ? 'bad' : '';
   const peak = Math.max(...known, plot.least ?? 0) || 1;
   const highest = scale(known, peak);
+  picture.toggleAttribute('hidden', known.length === 0);
   text(range, known.length ? `${plot.unit(Math.min(...known))} to ${plot.unit(Math.max(...known))} in ${span(all.length * 5000)}${highest < peak ? `; drawn up to ${plot.unit(highest)}` : ''}` : 'nothing yet');
   picture.firstChild.setAttribute('d', line(values.map((v) => (v === null ? v : Math.min(v, highest))), highest));
 }

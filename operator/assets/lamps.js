@@ -26,10 +26,13 @@ function update(item, d) {
   const [head, figures, error] = item.children;
   pill(head.children[1], d.state, tones[d.state] ?? 'calm');
   text(figures, sentence(d));
-  const why = d.state === 'ok' ? '' : d.last_error ?? '';
+  const why = d.state === 'ok' || noKafka(d) ? '' : d.last_error ?? '';
   text(error.firstElementChild, why);
+  error.title = why; // two lines are shown
   show(error, why !== '');
 }
+
+const noKafka = (d) => d.key === 'kafka' && d.state === 'off';
 
 const latency = (ms) => (ms < 10 ? `${ms.toFixed(1)} ms` : span(ms));
 
@@ -39,6 +42,6 @@ function sentence(d) {
     case 'ok': return d.latency_ms === null ? 'answers' : `answers in ${latency(d.latency_ms)}`;
     case 'failing': return `for ${since(d.since)}, ${answered}`;
     case 'unknown': return d.last_ok ? `not called lately, ${answered}` : 'not called yet';
-    default: return 'not used';
+    default: return noKafka(d) ? 'no Kafka: no board is kept whole here' : 'not used';
   }
 }

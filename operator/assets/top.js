@@ -101,6 +101,7 @@ const aged = (ms) => text(byId('top-age'), span(ms));
 
 // proof shows both sides of the comparison with Redis: run, seq and checksum.
 function proof({ state, origin_state: origin, origin_state_at: at, proved_state: proved, proved_at: provedAt }) {
+  show(byId('top-proof'), Boolean(state || origin));
   text(byId('proof-here'), state ?? none);
   text(byId('proof-origin'), origin ?? none);
   text(byId('proof-origin-at'), origin ? `${since(at)} ago` : '');

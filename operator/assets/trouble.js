@@ -1,8 +1,9 @@
 // What is wrong, in one place, with what to do about it.
 
-import { getText } from './api.js';
 import { button, byId, el, list, show, text } from './dom.js';
+import { endsSoon } from './files.js';
 import { many, since, span } from './format.js';
+import { open } from './runbook.js';
 
 export function draw({ status }) {
   const all = troubles(status);
@@ -19,7 +20,8 @@ function troubles(status) {
     const d = status.dependencies?.[key];
     if (d?.state === 'failing') add(`dependency ${key}`, `${name} has not answered for ${since(d.since)}`, serviceRunbooks[key]);
   }
-  if (status.damage) add('damage', damage(status.damage), 'RankcacheBoardsWait');
+  const lacking = status.damage?.unknown && !status.damage.masters; // a right, and not boards
+  if (status.damage) add(lacking ? 'damage unknown' : 'damage', damage(status.damage), lacking ? 'RankcacheNotReady' : 'RankcacheBoardsWait');
   const by = status.boards_by_state ?? {};
   if (by.lost) add('lost', `Redis has lost ${many(by.lost, 'board')}: answered as they were. Write them anew with rankcache rebuild, those without a ledger with --from log`, 'RankcacheBoardsLost');
   if (status.boards_begun_again) add('begun-again', `Redis has lost ${many(status.boards_begun_again, 'board')} that others have begun again: what they had is not on them. rankcache rebuild --from log --earlier puts it back`, 'RankcacheBoardsLost');
@@ -27,6 +29,10 @@ function troubles(status) {
   if (by.stale) add('stale', `${many(by.stale, 'board')} answered from a file, as Redis was away at the start`, 'RankcacheBoardOld');
   if (status.local?.oldest_ms > 15000) add('old', `The oldest local board is as it was ${span(status.local.oldest_ms)} ago`, 'RankcacheBoardOld');
   const refused = status.memory?.refused_boards ?? 0;
+  for (const f of status.files ?? []) {
+    if (f.error) add(`file ${f.setting}`, `${f.setting}, read ${since(f.read_at)} ago: ${f.error}`, 'A file is not in force');
+    if (endsSoon(f)) add(`ends ${f.setting}`, `A certificate in ${f.file} (${f.setting}) ends ${f.certificate_ends}`, 'RankcacheCertificateEnds');
+  }
   if (refused) add('refused', `${many(refused, 'board')} refused for want of memory: Redis answers`, 'RankcacheMemoryRefused');
   return all;
 }
@@ -43,33 +49,11 @@ function damage({ masters, since: from, wanted, left, unknown }) {
 
 // The first that fails may be why the later ones do: profiles and hot keys may come from Redis.
 const serviceNames = { redis: 'Redis', kafka: 'Kafka', ledger: 'The ledger', profiles: 'The profile service', hot_keys: 'The hot-key source' };
-const serviceRunbooks = { redis: 'RankcacheOriginErrors', kafka: 'RankcacheBoardOld', profiles: 'RankcacheProfilesDown', hot_keys: 'RankcacheHotVerdictStale', ledger: 'RankcacheLedgerBehind' };
+const serviceRunbooks = { redis: 'RankcacheOriginErrors', kafka: 'Kafka does not answer', profiles: 'RankcacheProfilesDown', hot_keys: 'RankcacheHotVerdictStale', ledger: 'The ledger does not answer a sidecar' };
 
 function make() { return el('li', { class: 'banner', 'data-tone': 'bad' }, el('span'), el('span')); }
 
 function update(item, t) {
   text(item.firstChild, t.words);
   button(item.lastChild, 'What to do', `What to do: ${t.words}`, () => open(t.runbook));
-}
-
-// open shows the runbook's section of that name, or the beginning if there is none.
-async function open(name) {
-  const pages = (await getText('/runbooks.md')).split(/^## /m);
-  const page = pages.find((p) => p.startsWith(name)) ?? pages[0];
-  const [title, ...body] = page.split('\n');
-  text(byId('runbook-title'), title);
-  byId('runbook-text').replaceChildren(...blocks(body.join('\n')));
-  byId('runbook').showModal();
-}
-
-// blocks makes paragraphs, and code as it is.
-function* blocks(markdown) {
-  for (const [i, part] of markdown.split(/^```.*$/m).entries()) {
-    if (i % 2) yield el('pre', { tabindex: '0' }, el('code', {}, part.trim()));
-    else for (const p of part.split(/\n{2,}/)) if (p.trim()) yield el('p', {}, p.trim());
-  }
-}
-
-export function start() {
-  byId('runbook-close').addEventListener('click', () => byId('runbook').close());
 }

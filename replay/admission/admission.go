@@ -16,9 +16,8 @@ import (
 
 // Defaults of [Config].
 const (
-	DefaultEvery = 2 * time.Second
-	// undecidedEvery is the interval of decisions before the first one.
-	undecidedEvery = 250 * time.Millisecond
+	DefaultEvery   = 2 * time.Second
+	undecidedEvery = 250 * time.Millisecond // the interval of decisions before the first one
 )
 
 // Size is the size of a board.
@@ -36,22 +35,18 @@ type Usage struct {
 
 // Origin reads the sizes of boards.
 type Origin interface {
-	// Sizes returns the size of each board, nil if it is unknown, for the reason in
-	// the error.
+	// Sizes returns the size of each board, nil if it is unknown, for the reason in the error.
 	Sizes(ctx context.Context, boards []rankcache.BoardID) ([]*Size, error)
 }
 
 // Config configures an [Admission].
 type Config struct {
-	// Budget returns the bytes for all boards, those that are being filled included; 0:
-	// no limit. It is called before each decision.
+	// Budget returns the bytes for all boards, those being filled too; 0: no limit. It is asked at each decision.
 	Budget func() int64
 	Every  time.Duration // 0: DefaultEvery
 	Origin Origin
-	// Usage returns the boards that are in memory.
-	Usage func() map[rankcache.BoardID]Usage
-	// Follow is called by Run with the admitted boards when they change; first when
-	// the size of one board is known, or no board is wanted.
+	Usage  func() map[rankcache.BoardID]Usage // returns the boards that are in memory
+	// Follow is called by Run when the admitted boards change, first when one size is known or no board is wanted.
 	Follow func([]rankcache.BoardID)
 	Log    *slog.Logger
 }
@@ -124,7 +119,7 @@ func (a *Admission) Decided() bool {
 func (a *Admission) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := Status{Budget: a.budget, Used: a.held, Filling: a.fills.taken, ForFilling: a.fill, Waiting: len(a.fills.waiting), Refused: []Refusal{}}
+	s := Status{Budget: a.budget, Used: a.held, Filling: a.fills.taken, ForFilling: a.fill, Waiting: a.fills.waiting.Len(), Refused: []Refusal{}}
 	for i, id := range a.wanted {
 		switch v, known := a.verdict[id]; {
 		case v.admitted():
@@ -195,4 +190,61 @@ func (a *Admission) logChanges(d *decision, before map[rankcache.BoardID]verdict
 			a.cfg.Log.Log(context.Background(), level, "board is not kept in memory: Redis answers it", "board", id, "reason", v.reason)
 		}
 	}
+}
+
+// Refusal is a wanted board that is not kept in memory.
+type Refusal struct {
+	Board   rankcache.BoardID `json:"board"`
+	Members int               `json:"members"` // as last known; 0: unknown
+	Bytes   int64             `json:"bytes"`   // estimate; 0: unknown
+	Reason  string            `json:"reason"`
+	Since   time.Time         `json:"since"`
+}
+
+// Status is the state of the budget, for operators.
+type Status struct {
+	Budget     int64     `json:"budget_bytes"`               // 0: none
+	Used       int64     `json:"used_bytes"`                 // by the admitted boards, estimated
+	Filling    int64     `json:"filling_bytes"`              // more by the boards that are being filled now
+	ForFilling int64     `json:"reserved_for_filling_bytes"` // more, kept free for the board that takes most
+	Waiting    int       `json:"waiting_to_be_filled"`       // boards, for memory
+	Admitted   int       `json:"admitted"`
+	LetGo      int       `json:"lingering_let_go"` // boards of ended periods that there is no room for
+	Refused    []Refusal `json:"refused"`          // and boards of unknown size; in the order of naming
+}
+
+var (
+	budgetDesc   = prometheus.NewDesc("rankcache_memory_budget_bytes", "Memory budget of all local boards, those being filled included; 0 for none.", nil, nil)
+	fillingDesc  = prometheus.NewDesc("rankcache_memory_filling_bytes", "Estimated memory that boards take beside that while they are filled.", nil, nil)
+	boardsDesc   = prometheus.NewDesc("rankcache_memory_boards_bytes", "Estimated memory of the admitted boards.", nil, nil)
+	admittedDesc = prometheus.NewDesc("rankcache_memory_admitted_boards", "Super-hot boards that are kept in memory.", nil, nil)
+	refusedDesc  = prometheus.NewDesc("rankcache_memory_refused_boards", "Super-hot boards that are not kept in memory, by reason: over budget, or of unknown size.", []string{"reason"}, nil)
+)
+
+type collector struct{ a *Admission } // reads the state when it is scraped
+
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{budgetDesc, boardsDesc, fillingDesc, admittedDesc, refusedDesc} {
+		out <- d
+	}
+}
+
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	var count [kindAdmitted + 1]float64
+	for i, id := range c.a.wanted {
+		if v, known := c.a.verdict[id]; known && (v.admitted() || i < c.a.firm) { // else nobody expects it in memory
+			count[v.kind]++
+		}
+	}
+	gauge(budgetDesc, float64(c.a.budget))
+	gauge(fillingDesc, float64(c.a.fills.taken))
+	gauge(boardsDesc, float64(c.a.held))
+	gauge(admittedDesc, count[kindAdmitted])
+	gauge(refusedDesc, count[kindRefused], "over_budget")
+	gauge(refusedDesc, count[kindUnknown], "unknown_size")
 }

@@ -10,8 +10,7 @@ import (
 	"rankcache"
 )
 
-// kind is the outcome of a decision about a board.
-type kind uint8
+type kind uint8 // the outcome of a decision about a board
 
 const (
 	kindUnknown kind = iota // of unknown size
@@ -19,7 +18,6 @@ const (
 	kindAdmitted
 )
 
-// verdict is the decision about one board.
 type verdict struct {
 	kind   kind
 	size   Size  // as last known
@@ -46,6 +44,8 @@ type decision struct {
 
 	verdicts map[rankcache.BoardID]verdict
 	demand
+	ofFirm demand   // of the admitted boards that don't linger
+	linger []demand // of the lingering boards up to each that were admitted before; those behind the last were let go
 }
 
 // demand is the memory that admitted boards need.
@@ -57,7 +57,15 @@ type demand struct {
 // bytes returns what the boards need when any one of them is filled.
 func (m demand) bytes() int64 { return m.held + m.fill }
 
-func (m demand) with(v verdict) demand { return demand{m.held + v.held, max(m.fill, v.fill)} }
+func (m demand) and(o demand) demand { return demand{m.held + o.held, max(m.fill, o.fill)} }
+
+// with returns the demand with another board, if that is admitted.
+func (m demand) with(v verdict) demand {
+	if !v.admitted() {
+		return m
+	}
+	return m.and(demand{v.held, v.fill})
+}
 
 // notAdmitted returns the wanted boards that are not admitted yet.
 func (d *decision) notAdmitted() (open []rankcache.BoardID) {
@@ -70,7 +78,6 @@ func (d *decision) notAdmitted() (open []rankcache.BoardID) {
 	return open
 }
 
-// readSizes reads the sizes of boards from origin.
 func (d *decision) readSizes(ctx context.Context, origin Origin, boards []rankcache.BoardID) {
 	sizes, err := origin.Sizes(ctx, boards)
 	d.sizes, d.err = make(map[rankcache.BoardID]*Size, len(boards)), err
@@ -82,25 +89,26 @@ func (d *decision) readSizes(ctx context.Context, origin Origin, boards []rankca
 	}
 }
 
-// decide sets the verdict about each wanted board, and what the admitted ones need. A
-// board that does not fit does not keep later ones out.
+// decide sets the verdicts and what the admitted need. A board that does not fit does not keep later ones out.
 func (d *decision) decide(now time.Time) {
 	d.verdicts = make(map[rankcache.BoardID]verdict, len(d.wanted))
 	for _, id := range d.wanted {
 		if v := d.before[id]; v.admitted() {
 			v.measure(d.usage[id])
-			d.verdicts[id], d.demand = v, d.with(v)
+			d.verdicts[id] = v
+			d.demand = d.with(v)
 		}
 	}
 	d.giveUp()
+	d.sumUp()
 	for i, id := range d.wanted {
 		v, decided := d.verdicts[id]
 		if !decided {
 			if v = d.judge(id); v.kind == kindRefused && i < d.firm && d.makeRoom(v) {
 				v.kind, v.reason = kindAdmitted, ""
 			}
-			if v.admitted() {
-				d.demand = d.with(v)
+			if d.demand = d.with(v); i < d.firm {
+				d.ofFirm = d.ofFirm.with(v)
 			}
 		}
 		v.since = now
@@ -111,51 +119,63 @@ func (d *decision) decide(now time.Time) {
 	}
 }
 
-// slack is the share of the budget by which admitted boards may outgrow it: a board
-// that was given up needs it to be admitted again, so that none comes and goes.
-const slack = 20
+const slack = 20 // the share of the budget by which admitted boards may outgrow it, so that none comes and goes
 
-// giveUp refuses admitted boards until the rest is within the budget, if they have
-// outgrown it in two decisions: a board that is just copied takes twice its memory for
-// some milliseconds. The last named goes first: the order of naming is the operator's,
-// and a board that grows must not take the place of a more important one.
+// giveUp refuses admitted boards until the rest is within the budget, if they have outgrown it in two decisions: a
+// board that is just copied takes twice its memory for some milliseconds. The last named goes first: the order of
+// naming is the operator's, and a board that grows must not take the place of a more important one.
 func (d *decision) giveUp() {
 	wasOver := d.over
 	if d.over = d.budget > 0 && d.bytes() > d.budget+d.budget/slack; !d.over || !wasOver {
 		return
 	}
 	why := fmt.Sprintf("the boards have grown to %s, and the budget is %s: the last named is given up first", text(d.bytes()), text(d.budget))
-	for i := len(d.wanted) - 1; i >= 0 && d.bytes() > d.budget; i-- {
-		d.letGo(d.wanted[i], why)
+	d.demand = demand{}
+	for i, id := range d.wanted {
+		next := d.with(d.verdicts[id])
+		if next.bytes() > d.budget {
+			d.letGo(why, d.wanted[i:]...)
+			return
+		}
+		d.demand = next
 	}
 }
 
-// letGo refuses a board if it is admitted.
-func (d *decision) letGo(id rankcache.BoardID, why string) {
-	if v := d.verdicts[id]; v.admitted() {
-		v.kind, v.reason = kindRefused, why
-		d.verdicts[id] = v
-		d.demand = d.demandOf(d.wanted)
+// sumUp sets what the boards need that were admitted before.
+func (d *decision) sumUp() {
+	for _, id := range d.wanted[:d.firm] {
+		d.ofFirm = d.ofFirm.with(d.verdicts[id])
+	}
+	sum := demand{}
+	for _, id := range d.wanted[d.firm:] {
+		sum = sum.with(d.verdicts[id])
+		d.linger = append(d.linger, sum)
 	}
 }
 
-func (d *decision) demandOf(boards []rankcache.BoardID) (m demand) {
+// letGo refuses those boards that are admitted.
+func (d *decision) letGo(why string, boards ...rankcache.BoardID) {
 	for _, id := range boards {
 		if v := d.verdicts[id]; v.admitted() {
-			m = m.with(v)
+			v.kind, v.reason = kindRefused, why
+			d.verdicts[id] = v
 		}
 	}
-	return m
 }
 
-// makeRoom lets boards go that linger, the last named first, until another one fits, and returns false if it does not
-// fit without all of them.
+// makeRoom lets lingering boards go, the last named first, until another fits; false if it never does.
 func (d *decision) makeRoom(other verdict) bool {
-	if d.demandOf(d.wanted[:d.firm]).with(other).bytes() > d.budget {
+	other.kind = kindAdmitted
+	if d.ofFirm.with(other).bytes() > d.budget {
 		return false
 	}
-	for i := len(d.wanted) - 1; i >= d.firm && d.with(other).bytes() > d.budget; i-- {
-		d.letGo(d.wanted[i], "its period has ended, and others need the memory")
+	for d.with(other).bytes() > d.budget {
+		last := len(d.linger) - 1
+		d.letGo("its period has ended, and others need the memory", d.wanted[d.firm+last])
+		d.linger, d.demand = d.linger[:last], d.ofFirm
+		if last > 0 {
+			d.demand = d.demand.and(d.linger[last-1])
+		}
 	}
 	return true
 }
@@ -180,19 +200,16 @@ func (d *decision) judge(id rankcache.BoardID) verdict {
 
 func text(bytes int64) string { return humanize.IBytes(uint64(bytes)) }
 
-// The estimate, in bytes. Measured are 58 to 80 per member above its id from 57,000
-// members on, with live updates, just after and just before the hash table grows,
-// and less than 100 KiB for a board of 1,000 (BenchmarkMemory of localboard,
-// TestEstimateCoversWhatBoardsTake). The rest covers new members, removed ones whose
-// memory is not reused yet, and the previous publication while it has readers.
+// The estimate, in bytes. Measured are 58 to 80 per member above its id from 57,000 members on, and less than 100 KiB
+// for a board of 1,000 (BenchmarkMemory of localboard, TestEstimateCoversWhatBoardsTake). The rest covers new and
+// removed members, and the previous publication while it has readers.
 const (
 	perBoard  = 128 << 10
 	perMember = 85
 )
 
-// The further memory that a board takes while it is filled: the entries read from Redis or a file (24
-// bytes and the id, in a slice that grows), the hash table before it grew, and the rows
-// that are sorted.
+// The further memory that a board takes while it is filled: the entries read from Redis or a file (24 bytes and the id,
+// in a slice that grows), the hash table before it grew, and the rows that are sorted.
 const (
 	fillPerBoard  = 64 << 10
 	fillPerMember = 40
@@ -206,9 +223,8 @@ func Estimate(s Size) int64 {
 // Fill returns the bytes that it takes beside them while it is filled.
 func Fill(s Size) int64 { return fillPerBoard + int64(s.Members)*int64(fillPerMember+s.IDBytes) }
 
-// measure sets what an admitted board takes: the estimate with which it was admitted
-// while it is filled for the first time, an estimate of its present size once it is open,
-// and never less than its usage.
+// measure sets what an admitted board takes: the estimate with which it was admitted while it is filled for the first
+// time, an estimate of its present size once it is open, and never less than its usage.
 func (v *verdict) measure(u Usage) {
 	if u.Open {
 		v.size.Members, v.size.IDBytes = u.Members, max(u.IDBytes, v.size.IDBytes)

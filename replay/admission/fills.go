@@ -1,34 +1,33 @@
 package admission
 
 import (
+	"container/list"
 	"context"
-	"slices"
 
 	"rankcache"
 )
 
-// fills shares the memory that no board holds among those that are being filled. Its
-// fields are guarded by the admission's mu.
+// fills shares the memory that no board holds among those being filled. The admission's mu guards it.
 type fills struct {
-	taken   int64 // by the boards that are being filled now
-	waiting []*filling
+	taken   int64     // by the boards that are being filled now
+	waiting list.List // of *filling
 }
 
 // filling is one board that waits or is being filled.
 type filling struct {
 	bytes int64
-	begun chan struct{} // closed when it may begin
+	place *list.Element // nil once it may begin
+	begun chan struct{} // closed then
 }
 
-// Fill waits until there is memory to fill an admitted board, or to fill it again,
-// beside those that are being filled: when memory is short, one after the other, in
-// the order of calling. The caller calls done, once, when the board is filled. The error
-// is ctx's. It is called with no lock held that another board's filling needs.
+// Fill waits until there is memory to fill an admitted board, or to fill it again, beside those that are being filled:
+// when memory is short, one after the other, in the order of calling. The caller calls done, once, when the board is
+// filled. The error is ctx's. It is called with no lock held that another board's filling needs.
 func (a *Admission) Fill(ctx context.Context, board rankcache.BoardID) (done func(), err error) {
 	f := &filling{begun: make(chan struct{})}
 	a.mu.Lock()
 	f.bytes = a.verdict[board].fill
-	a.fills.waiting = append(a.fills.waiting, f)
+	f.place = a.fills.waiting.PushBack(f)
 	a.beginFillsLocked()
 	a.mu.Unlock()
 	select {
@@ -44,22 +43,24 @@ func (a *Admission) Fill(ctx context.Context, board rankcache.BoardID) (done fun
 func (a *Admission) endFill(f *filling) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if i := slices.Index(a.fills.waiting, f); i >= 0 {
-		a.fills.waiting = slices.Delete(a.fills.waiting, i, i+1)
+	if f.place != nil {
+		a.fills.waiting.Remove(f.place)
 	} else {
 		a.fills.taken -= f.bytes
 	}
 	a.beginFillsLocked()
 }
 
-// beginFillsLocked begins those that there is memory for, the first in any case if no
-// other is being filled: a board that has grown since it was admitted must be filled, too.
+// beginFillsLocked begins those that there is memory for, the first in any case if no other is being filled.
 func (a *Admission) beginFillsLocked() {
-	w := a.fills.waiting
-	for len(w) > 0 && (a.budget == 0 || a.fills.taken == 0 || a.fills.taken+w[0].bytes <= a.budget-a.held) {
-		a.fills.taken += w[0].bytes
-		close(w[0].begun)
-		w = w[1:]
+	for e := a.fills.waiting.Front(); e != nil; e = a.fills.waiting.Front() {
+		f := e.Value.(*filling)
+		if a.budget > 0 && a.fills.taken > 0 && a.fills.taken+f.bytes > a.budget-a.held {
+			return
+		}
+		a.fills.taken += f.bytes
+		a.fills.waiting.Remove(e)
+		f.place = nil
+		close(f.begun)
 	}
-	a.fills.waiting = w
 }

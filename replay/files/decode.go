@@ -13,21 +13,17 @@ import (
 	"rankcache/replay"
 )
 
-// minMemberBytes is the least number of bytes that a member takes in a file.
-const minMemberBytes = 1 + scoreSize
+const minMemberBytes = 1 + scoreSize // the least number of bytes that a member takes in a file
 
-// decoder reads a file.
 type decoder struct {
 	in  *bufio.Reader
 	sum uint32 // of everything read except checksums
 	buf []byte
 }
 
-// maxReserve is for how many members memory is reserved before any of them has come.
-const maxReserve = 1 << 20
+const maxReserve = 1 << 20 // for how many members memory is reserved before any of them has come
 
-// decode reads a file of a board, which has size bytes, to its end. accept, unless it is nil, is given the header before the rest
-// is read, and its error is returned.
+// decode reads a board's file of size bytes. accept, if not nil, gets the header first, and its error is returned.
 func decode(r io.Reader, size int64, board rankcache.BoardID, accept func(*replay.Saved) error) (replay.Saved, []rankcache.Entry, error) {
 	d := &decoder{in: bufio.NewReaderSize(r, blockBytes)}
 	s, err := d.headerOf(board, size)
@@ -49,7 +45,6 @@ func decode(r io.Reader, size int64, board rankcache.BoardID, accept func(*repla
 	return s, entries, nil
 }
 
-// headerOf returns the header of a board's file of size bytes.
 func (d *decoder) headerOf(board rankcache.BoardID, size int64) (replay.Saved, error) {
 	s, err := d.header()
 	switch {
@@ -166,7 +161,6 @@ func (d *decoder) fill(p []byte) error {
 	return err
 }
 
-// members appends the members of a block, whose memory their ids share.
 func members(entries []rankcache.Entry, block string) ([]rankcache.Entry, error) {
 	for len(block) > 0 {
 		n, skip := uvarint(block)

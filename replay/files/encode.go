@@ -14,13 +14,10 @@ import (
 )
 
 const (
-	// blockBytes is the length from which on a block is written, maxBlock the
-	// maximum when it is read: one member more fits.
-	blockBytes = 64 << 10
+	blockBytes = 64 << 10 // from when on a block is written, maxBlock the most that is read: one member more fits
 	maxBlock   = blockBytes + maxMember + 16
-	// maxMember is the longest member id, in bytes.
-	maxMember = 64 << 10
-	scoreSize = 8
+	maxMember  = 64 << 10 // the longest member id, in bytes
+	scoreSize  = 8
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -34,7 +31,6 @@ type encoder struct {
 	err     error
 }
 
-// encode writes a file to w.
 func encode(w io.Writer, s *replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
 	e := &encoder{out: bufio.NewWriterSize(w, blockBytes), block: make([]byte, 0, blockBytes+1024)}
 	e.header(s)
@@ -80,9 +76,7 @@ func (e *encoder) flush() {
 	}
 }
 
-// part writes p and the checksum of everything so far. Checksums are not included:
-// a CRC over data and its own CRC is the same for any data, and would not depend on
-// the parts before.
+// part writes p and the checksum of everything so far but checksums: a CRC over data and its CRC is always the same.
 func (e *encoder) part(p []byte) {
 	e.write(p)
 	if e.err == nil {

@@ -15,7 +15,7 @@ import (
 const (
 	magic   = "RANKLAST"
 	version = 2
-	// versionData is that of files whose members may be joined with data: an earlier program would take both for the member.
+	// versionData: members may be joined with data. An earlier program would take both for the member.
 	versionData = 3
 
 	// Limits of a file that is read.
@@ -54,7 +54,6 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// appendTime writes the zero time as 0.
 func appendTime(dst []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return binary.AppendVarint(dst, 0)
@@ -62,7 +61,6 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return binary.AppendVarint(dst, t.UnixNano())
 }
 
-// parseHeader is the inverse of appendHeader.
 func parseHeader(body []byte) (replay.Saved, error) {
 	c := cursor{rest: body}
 	s := replay.Saved{
@@ -83,8 +81,7 @@ func parseHeader(body []byte) (replay.Saved, error) {
 	return s, nil
 }
 
-// cursor reads values from a body. After the first missing value it is bad and
-// returns zeros.
+// cursor reads values from a body. After the first missing value it is bad and returns zeros.
 type cursor struct {
 	rest []byte
 	bad  bool
@@ -108,8 +105,7 @@ func (c *cursor) int() int64 {
 	return v * int64(c.skip(n))
 }
 
-// skip advances by n bytes; n is not positive if there was no value. It returns 1 if
-// there was one, otherwise 0.
+// skip advances by n bytes; n is not positive if there was no value. It returns 1 if there was one, otherwise 0.
 func (c *cursor) skip(n int) uint64 {
 	if c.bad = c.bad || n <= 0; c.bad {
 		return 0

@@ -18,13 +18,12 @@ import (
 	"rankcache"
 	"rankcache/internal/metric"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 const (
-	// sharedWait is how long a snapshot may take to be read, or written.
-	sharedWait = 10 * time.Second
-	// offFor is how long a store is left alone that does not answer or refuses this process.
-	offFor = time.Minute
+	sharedWait = 10 * time.Second // how long a snapshot may take to be read, or written
+	offFor     = time.Minute      // how long a store is left alone that does not answer or refuses this process
 )
 
 // Objects is where shared snapshots are.
@@ -33,8 +32,7 @@ type Objects interface {
 	Get(ctx context.Context, name string) (body io.ReadCloser, size int64, err error)
 }
 
-// Shared has the snapshots of a fleet: a keeper writes them, sidecars read them. An object is named
-// by the board's topic and the board. All methods may be called by several goroutines.
+// Shared has a fleet's snapshots: a keeper writes, sidecars read. Any goroutine may call its methods.
 type Shared struct {
 	objects Objects
 	topic   func(rankcache.BoardID) string
@@ -45,8 +43,7 @@ type Shared struct {
 	buf    bytes.Buffer // of what is saved
 }
 
-// NewShared returns the snapshots in objects; topic returns the topic of a board. It connects to
-// nothing, and fails if reg, which may be nil, has such metrics already.
+// NewShared returns the snapshots in objects; topic is a board's. It connects to nothing; errors are reg's.
 func NewShared(objects Objects, topic func(rankcache.BoardID) string, reg prometheus.Registerer) (*Shared, error) {
 	set := metric.New(reg, "snapshots_")
 	return &Shared{objects: objects, topic: topic, metrics: &metrics{
@@ -57,7 +54,7 @@ func NewShared(objects Objects, topic func(rankcache.BoardID) string, reg promet
 }
 
 func (s *Shared) name(topic string, board rankcache.BoardID) string {
-	return topic + "/" + string(board) + fileEnding
+	return topic + "/" + wire.FileName(board) + fileEnding
 }
 
 // Save replaces the snapshot of a board. Nothing of pieces is kept.
@@ -90,9 +87,9 @@ func (s *Shared) Load(board rankcache.BoardID) (replay.Saved, []rankcache.Entry,
 	return s.LoadNewer(context.Background(), board, nil)
 }
 
-// LoadNewer returns the snapshot of a board if it is newer than a file, which may be nil. The error
-// wraps [fs.ErrNotExist] if there is none, or the store did not answer within the last minute, [replay.ErrOlder] if it is not newer, or
-// tells why it can't be used. It ends with ctx, and after 10 s.
+// LoadNewer returns the snapshot of a board if it is newer than a file, which may be nil. The error wraps
+// [fs.ErrNotExist] if there is none, or the store did not answer within the last minute, [replay.ErrOlder] if it is not
+// newer, or tells why it can't be used. It ends with ctx, and after 10 s.
 func (s *Shared) LoadNewer(ctx context.Context, board rankcache.BoardID, than *replay.Saved) (snap replay.Saved, entries []rankcache.Entry, err error) {
 	err = s.read(ctx, board, func(body io.Reader, size int64) (err error) {
 		snap, entries, err = decode(body, size, board, func(head *replay.Saved) error {
@@ -110,8 +107,7 @@ func (s *Shared) LoadNewer(ctx context.Context, board rankcache.BoardID, than *r
 	return snap, entries, nil
 }
 
-// ReadHeader returns the header of a board's snapshot, and the mean length of its members'
-// ids in bytes, as [Store.ReadHeader].
+// ReadHeader returns a snapshot's header, and the mean length of its members' ids, as [Store.ReadHeader].
 func (s *Shared) ReadHeader(board rankcache.BoardID) (snap replay.Saved, mean int, err error) {
 	err = s.read(context.Background(), board, func(body io.Reader, size int64) (err error) {
 		d := &decoder{in: bufio.NewReader(body)}
@@ -130,8 +126,7 @@ var (
 	errNoLength = errors.New("the server does not tell how long it is")
 )
 
-// read gives a board's object to use. A store that fails, not the object alone, is left alone for some time: each of
-// many boards would wait for it.
+// read gives a board's object to use. After a failure of the store itself each of many boards would wait.
 func (s *Shared) read(ctx context.Context, board rankcache.BoardID, use func(io.Reader, int64) error) (err error) {
 	if err := board.Check(); err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"rankcache"
 	"rankcache/internal/metric"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 // Endings of the store's file names. Other files in the folder are not touched.
@@ -28,24 +29,20 @@ const (
 	badEnding  = ".bad" // damaged
 )
 
-// Store is a folder with a file per board. One process at a time may use it. All
-// methods may be called by several goroutines.
+// Store is a folder with a file per board, of one process. Any goroutine may call its methods.
 type Store struct {
 	dir     string
 	metrics *metrics
 	temps   sync.Once // removes temporary files before the first load or save
 }
 
-// New returns the store in a folder, which Save creates if it is missing. New
-// accesses no disk. It fails if reg, which may be nil, has such metrics already.
+// New returns the store in a folder, which Save makes. It accesses no disk; errors are those of reg.
 func New(dir string, reg prometheus.Registerer) (*Store, error) {
 	m, err := newMetrics(reg)
 	return &Store{dir: dir, metrics: m}, err
 }
 
-// Save replaces the file of a board. When it returns nil, the file survives a
-// crash of the machine; when it returns an error, the previous file is unchanged.
-// Nothing of pieces is kept.
+// Save replaces the file of a board, durably once it returns nil; after an error the previous one is unchanged.
 func (s *Store) Save(snap replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
 	begin := time.Now()
 	err := s.save(&snap, pieces)
@@ -61,7 +58,7 @@ func (s *Store) save(snap *replay.Saved, pieces iter.Seq[[]rankcache.Entry]) err
 	if err := snap.Board.Check(); err != nil {
 		return err
 	}
-	return s.replace(string(snap.Board)+fileEnding, func(w io.Writer) error { return encode(w, snap, pieces) })
+	return s.replace(wire.FileName(snap.Board)+fileEnding, func(w io.Writer) error { return encode(w, snap, pieces) })
 }
 
 // replace writes a file beside that of the name, and renames it.
@@ -87,8 +84,7 @@ func (s *Store) replace(name string, write func(io.Writer) error) error {
 	return syncDir(s.dir)
 }
 
-// roomsFile is what Redis has told of rooms. What it means is the caller's.
-const roomsFile = "rooms.json"
+const roomsFile = "rooms.json" // what Redis has told of rooms. What it means is the caller's.
 
 // SaveRooms replaces the file of rooms, as [Store.Save] does that of a board.
 func (s *Store) SaveRooms(data []byte) error {
@@ -110,9 +106,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Load returns the last saved state of a board. The error wraps fs.ErrNotExist if
-// there is none, or one of this package's if the file can't be used; a damaged file
-// is renamed to end in .bad.
+// Load returns a board's last saved state; an error wraps fs.ErrNotExist or this package's. Bad files end in .bad.
 func (s *Store) Load(board rankcache.BoardID) (replay.Saved, []rankcache.Entry, error) {
 	snap, entries, err := s.load(board)
 	s.metrics.loads.WithLabelValues(kind(err)).Inc()
@@ -142,8 +136,7 @@ func (s *Store) load(board rankcache.BoardID) (replay.Saved, []rankcache.Entry, 
 	return decode(file, info.Size(), board, nil)
 }
 
-// Sweep removes the files of boards that are not in keep, temporary and damaged
-// files, unless they were written to within the last idle.
+// Sweep removes the files of boards not in keep, temporary and bad ones, unless written within idle.
 func (s *Store) Sweep(keep []rankcache.BoardID, idle time.Duration) error {
 	list, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +153,7 @@ func (s *Store) Sweep(keep []rankcache.BoardID, idle time.Duration) error {
 func removable(name string, keep []rankcache.BoardID) bool {
 	board, ours := strings.CutSuffix(name, fileEnding)
 	if ours {
-		return !slices.Contains(keep, rankcache.BoardID(board))
+		return !slices.ContainsFunc(keep, func(b rankcache.BoardID) bool { return wire.FileName(b) == board })
 	}
 	return strings.HasSuffix(name, tempEnding) || strings.HasSuffix(name, fileEnding+badEnding)
 }
@@ -173,8 +166,7 @@ func (s *Store) removeIdle(file fs.DirEntry, idle time.Duration) error {
 	return ignoreGone(os.Remove(filepath.Join(s.dir, file.Name())))
 }
 
-// removeTemps removes the temporary files of a killed process. Errors are left to
-// Sweep, which returns them.
+// removeTemps removes the temporary files of a killed process. Errors are left to Sweep, which returns them.
 func (s *Store) removeTemps() {
 	list, _ := os.ReadDir(s.dir)
 	for _, file := range list {
@@ -191,14 +183,12 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// path returns the file of a board. All characters of an id are allowed in names.
 func (s *Store) path(board rankcache.BoardID) string {
-	return filepath.Join(s.dir, string(board)+fileEnding)
+	return filepath.Join(s.dir, wire.FileName(board)+fileEnding)
 }
 
-// ReadHeader returns the header of a board's file, and the mean length of its members'
-// ids in bytes, computed from the file's size. The rest of the file is not read, so
-// Load may still refuse it. The errors are those of Load.
+// ReadHeader returns the header of a board's file, and the mean length of its members' ids in bytes, computed from the
+// file's size. The rest of the file is not read, so Load may still refuse it. The errors are those of Load.
 func (s *Store) ReadHeader(board rankcache.BoardID) (replay.Saved, int, error) {
 	snap, idBytes, err := s.readHeader(board)
 	if err != nil {

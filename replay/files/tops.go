@@ -21,12 +21,10 @@ type HotTop struct {
 }
 
 const (
-	// topsFile holds the pages of all hot boards: they are small and change together.
-	topsFile    = "hot.tops"
-	topsMagic   = "RANKTOPS"
-	topsVersion = 1
-	// topsVersionData is that of files whose rows may be joined with data.
-	topsVersionData = 2
+	topsFile        = "hot.tops" // holds the pages of all hot boards: they are small and change together
+	topsMagic       = "RANKTOPS"
+	topsVersion     = 1
+	topsVersionData = 2 // that of files whose rows may be joined with data
 
 	maxTops = 10_000
 	// maxTop is the longest page, in bytes.
@@ -124,7 +122,6 @@ func decodeTops(r io.Reader) ([]HotTop, error) {
 	return tops, nil
 }
 
-// parseTop is the inverse of appendTop.
 func parseTop(body []byte) (HotTop, error) {
 	c := cursor{rest: body}
 	t := HotTop{Top: &rankcache.Top{Board: rankcache.BoardID(c.text(rankcache.MaxBoardLen)), State: c.state(), Members: int(c.upTo(maxMembers)), Life: rankcache.Life(c.upTo(uint64(rankcache.LifeFinal)))}} // #nosec G115 -- limited

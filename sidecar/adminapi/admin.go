@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	runtimepprof "runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,10 +16,8 @@ import (
 	"rankcache/sidecar/encode"
 )
 
-// New returns the handler of the admin listener: /status, /status/{board},
-// /boards/{board}/top, /metrics, /debug/pprof and the probes. The caller may add more
-// to it, such as /hotkeys and /rooms; requests that change something go through
-// httpserve.RequireToken. Serve the result through [Routed].
+// New returns the handler of the admin listener: /status, /boards/{board}/top, /metrics, /debug/pprof and the probes.
+// The caller may add more, changes behind httpserve.RequireToken, and serves it through [Routed].
 func New(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
 	addProbes(mux, r)
@@ -57,11 +57,9 @@ func serveRuntimeProfile(w http.ResponseWriter, r *http.Request) {
 	pprof.Handler(name).ServeHTTP(w, r)
 }
 
-// defaultTop is the rows of GET /boards/{board}/top on the admin listener.
-const defaultTop = 10
+const defaultTop = 10 // the rows of GET /boards/{board}/top on the admin listener
 
-// top answers GET /boards/{board}/top?limit=10 as the data port does, with
-// profiles if there is a source of them.
+// top answers GET /boards/{board}/top?limit=10 as the data port does, with profiles if there is a source of them.
 func (st *Status) top(w http.ResponseWriter, r *http.Request) {
 	q, p := topQuery(r)
 	if p != nil {
@@ -104,8 +102,7 @@ func topQuery(r *http.Request) (q rankcache.Query, p *encode.Problem) {
 	return q, nil
 }
 
-// Routed answers requests that mux has no pattern for with a problem, where a ServeMux
-// would answer in plain text, and those with a query argument that the route does not take.
+// Routed answers with a problem what mux has no pattern for, and query arguments that the route does not take.
 func Routed(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
@@ -144,12 +141,74 @@ func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 // CodeUnknownProfile is the code of an answer 404 about a profile that is not cached here.
 const CodeUnknownProfile = string(encode.CodeUnknownProfile)
 
-// WriteProblem answers an error as application/problem+json, for handlers that others
-// add to the admin listener. code is one of the codes in the OpenAPI document; argument is
-// for bad_argument and may be empty.
+// WriteProblem answers an error as application/problem+json, for handlers that others add to the admin listener. code
+// is one of the codes in the OpenAPI document; argument is for bad_argument and may be empty.
 func WriteProblem(w http.ResponseWriter, code, argument, detail string) {
 	writeProblem(w, &encode.Problem{Code: encode.Code(code), Argument: argument, Detail: detail})
 }
 
 // writeProblem answers p, which has no seq: no route here takes min_seq.
 func writeProblem(w http.ResponseWriter, p *encode.Problem) { p.HTTP().Write(w) }
+
+// argsOf are the query arguments of a route of the admin port. What is not listed reads its own, as live pages and
+// profiles of the process do, or looks at none, as probes do, whose callers may add some.
+var argsOf = map[string][]string{
+	"GET /status":                          {expect, "limit", "start", "state", "match"},
+	"GET /boards/{board}/top":              {"limit"},
+	"DELETE /rooms":                        {"uid", "match"},
+	"DELETE /rooms/bypass":                 {"board", "all"},
+	"GET /status/{board}":                  nil,
+	"POST /quit":                           nil,
+	"GET /openapi.yaml":                    nil,
+	"POST /boards/{board}/compare":         nil,
+	"GET /boards/{board}/members/{member}": nil,
+	"GET /history":                         nil,
+	"GET /hotkeys":                         nil,
+	"GET /events":                          nil,
+	"GET /config":                          nil,
+	"GET /runbooks.md":                     nil,
+	"GET /rooms":                           nil,
+	"POST /rooms":                          nil,
+	"POST /rooms/bypass":                   nil,
+	"GET /classes":                         nil,
+	"PUT /classes":                         nil,
+	"DELETE /classes":                      nil,
+	"DELETE /profiles/{member}":            nil,
+}
+
+const expect = "expect" // may be given more than once, and tells what is wrong with it itself
+
+const maxNamed = 40 // how much of an unknown argument a problem repeats, in bytes
+
+// checkArgs returns the problem of arguments that the route does not take: none may be ignored.
+func checkArgs(pattern, query string) *encode.Problem {
+	names, listed := argsOf[pattern]
+	if !listed {
+		return nil
+	}
+	seen := make(map[string]bool)
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		_, err := url.ParseQuery(pair)
+		switch {
+		case pair == "":
+		case !slices.Contains(names, name):
+			return encode.BadArgument(name[:min(len(name), maxNamed)], "is no argument here: want "+wanted(names))
+		case err != nil:
+			return encode.BadArgument(name, fmt.Sprintf("%.80v: percent-encode it", err))
+		case seen[name] && name != expect:
+			return encode.BadArgument(name, "is given twice")
+		case value == "" && name != expect:
+			return encode.BadArgument(name, "is empty")
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func wanted(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, " ")
+}

@@ -30,7 +30,6 @@ type boardFilter struct {
 	match        string               // a [path.Match] pattern; empty: any
 }
 
-// parseFilter reads start, limit, state and match.
 func parseFilter(query url.Values) (f boardFilter, p *encode.Problem) {
 	f = boardFilter{limit: defaultBoards, state: rankcache.BoardState(query.Get("state")), match: query.Get("match")}
 	if text := query.Get("limit"); text != "" {
@@ -54,8 +53,7 @@ func parseFilter(query url.Values) (f boardFilter, p *encode.Problem) {
 	return f, nil
 }
 
-// page returns the boards that are listed, those in trouble first, and how many match. It
-// sorts all.
+// page returns the boards that are listed, those in trouble first, and how many match. It sorts all.
 func (f *boardFilter) page(all []rankcache.BoardStatus) (page []boardBody, matched int) {
 	all = slices.DeleteFunc(all, func(b rankcache.BoardStatus) bool { return !f.matches(&b) })
 	slices.SortFunc(all, func(a, b rankcache.BoardStatus) int {

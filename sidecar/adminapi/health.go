@@ -8,12 +8,10 @@ import (
 	"rankcache/internal/httpserve"
 )
 
-// maxProbeBoards is how many boards a probe's body lists: it is read by people
-// through kubectl describe, which cuts it.
+// maxProbeBoards is how many boards a probe's body lists: it is read by people through kubectl describe, which cuts it.
 const maxProbeBoards = 20
 
-// Health returns the handler of the health listener: /livez, /readyz, /startupz
-// and, unless metrics is nil, /metrics.
+// Health returns the handler of the health listener: /livez, /readyz, /startupz and, unless metrics is nil, /metrics.
 //
 // Liveness only shows that this process answers. Readiness and startup answer 503 with the
 // reason and the boards that are not open yet; startup stays 200 once the process was ready.
@@ -67,7 +65,6 @@ func writeProbe(w http.ResponseWriter, r *Readiness, now Current, ok bool) {
 	httpserve.WriteJSON(w, status, body)
 }
 
-// boardBody is one super-hot board as probes and operators see it.
 type boardBody struct {
 	Board   rankcache.BoardID    `json:"board"`
 	State   rankcache.BoardState `json:"state"`

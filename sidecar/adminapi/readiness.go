@@ -10,8 +10,7 @@ import (
 // State is where the process stands in its life.
 type State string
 
-// The states. The way goes only down the list, but that a fault of its own makes a ready process
-// unready for as long as it lasts.
+// The states. The way goes only down the list, but that a Fault makes a ready process unready while it lasts.
 const (
 	StateStarting State = "starting"
 	StateReady    State = "ready"
@@ -19,17 +18,14 @@ const (
 	StateStopping State = "stopping"
 )
 
-// Readiness knows whether the app may rely on this process. It latches: once
-// ready, nothing outside the process takes that back, only Fault and Stop do. All
-// methods may be called concurrently.
+// Readiness knows whether the app may rely on this process. It latches: once ready, nothing outside the process takes
+// that back, only Fault and Stop do. All methods may be called concurrently.
 type Readiness struct {
 	settled func() (bool, string)
 	boards  func() []rankcache.BoardStatus
-	// Fault, if it is not nil, returns what makes this process alone of no use, such as a wrong
-	// clock. It is set before Now is called.
+	// Fault, if not nil, returns what makes this process of no use, such as a wrong clock. It is set before Now.
 	Fault func() error
-	// Partly, if it is not nil, returns what keeps a ready process from a part of its work, which is
-	// then the reason of its state. It is set before Now is called.
+	// Partly, if not nil, returns what keeps a ready process from a part of its work. It is set before Now.
 	Partly func() error
 
 	mu      sync.Mutex
@@ -39,9 +35,8 @@ type Readiness struct {
 	started bool // was ready once, for the startup probe
 }
 
-// NewReadiness returns a Readiness that is starting until settled returns true; the
-// string beside it is the reason either way. boards lists the super-hot boards
-// with their progress. Either may be nil: nothing has to settle, no boards.
+// NewReadiness returns a Readiness that is starting until settled returns true; the string is the reason either way.
+// boards lists super-hot boards with their progress. Either may be nil.
 func NewReadiness(settled func() (bool, string), boards func() []rankcache.BoardStatus) *Readiness {
 	if settled == nil {
 		settled = func() (bool, string) { return true, "nothing to wait for" }
@@ -60,8 +55,7 @@ type Current struct {
 	Started bool      // has been ready, whatever it is now
 }
 
-// Now returns the state, looking whether the boards have settled if they had
-// not before.
+// Now returns the state, looking whether the boards have settled if they had not before.
 func (r *Readiness) Now() Current {
 	r.mu.Lock()
 	defer r.mu.Unlock()

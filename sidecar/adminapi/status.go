@@ -1,8 +1,13 @@
 package adminapi
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"rankcache"
@@ -14,26 +19,21 @@ import (
 	"rankcache/sidecar/encode"
 )
 
-// Status answers /status of the admin listener. Its fields are set before
-// it is used.
+// Status answers /status of the admin listener. Its fields are set before it is used.
 type Status struct {
-	Readiness *Readiness
-	Reader    *sidecar.Reader
-	Version   string
-	Name      string // of the host: in Kubernetes the pod's
-	Started   time.Time
-	// Dependencies are the services that this process calls.
-	Dependencies health.Needs
-	// Sections adds parts to /status under their own names; the values are
-	// marshalled to JSON.
-	Sections map[string]func() any
+	Readiness    *Readiness
+	Reader       *sidecar.Reader
+	Version      string
+	Name         string // of the host: in Kubernetes the pod's
+	Started      time.Time
+	Dependencies health.Needs          // the services that this process calls
+	Sections     map[string]func() any // adds parts to /status under their own names; the values are marshalled to JSON
 	// BoardSections adds parts about the boards that the answer lists.
 	BoardSections map[string]func(listed map[rankcache.BoardID]bool) any
 }
 
-// all answers GET /status with a page of the boards. With ?expect=path=value (dots between
-// the steps of a path, numbers for places in a list) the status code tells whether it holds
-// for this answer, for curl -f; expect.go reads it.
+// all answers GET /status with a page of the boards. With ?expect=path=value (dots between the steps of a path, numbers
+// for places in a list) the status code tells whether it holds for this answer, for curl -f; expect.go reads it.
 func (st *Status) all(w http.ResponseWriter, r *http.Request) {
 	args := r.URL.Query()
 	filter, problem := parseFilter(args)
@@ -85,10 +85,8 @@ func (st *Status) tierCounts() map[string]int {
 	return counts
 }
 
-// boardSample is how many of its best rows a board's status shows.
-const boardSample = 10
+const boardSample = 10 // how many of its best rows a board's status shows
 
-// boardStatus answers GET /status/{board}.
 type boardStatus struct {
 	Board  rankcache.BoardID `json:"board"`
 	Mode   string            `json:"mode"` // as set by the operator
@@ -174,8 +172,8 @@ func (b *boardStatus) addReplay(id rankcache.BoardID, all []rankcache.BoardStatu
 // addShards adds those of the n shards of a board that are followed here, in their order.
 func (b *boardStatus) addShards(id rankcache.BoardID, n int, all []rankcache.BoardStatus) {
 	var worst *rankcache.BoardStatus
-	for shard := range n {
-		i := slices.IndexFunc(all, func(s rankcache.BoardStatus) bool { return s.Board == class.ShardID(id, shard) })
+	for _, shard := range class.ShardIDs(id, n) {
+		i := slices.IndexFunc(all, func(s rankcache.BoardStatus) bool { return s.Board == shard })
 		if i < 0 {
 			continue
 		}
@@ -200,4 +198,52 @@ func (b *boardStatus) fill(a *rankcache.Answer) {
 	for i, e := range a.Entries {
 		b.Top = append(b.Top, rankRow{Rank: a.Start + i + 1, Member: e.Member, Score: a.Form.Shown(e.Score)})
 	}
+}
+
+// holds reports whether the value at a path of body is as expected; never where nothing, an object or a list is.
+func holds(body any, expect string) (bool, error) {
+	path, want, ok := strings.Cut(expect, "=")
+	if !ok || path == "" {
+		return false, fmt.Errorf("is %.80q: want path=value, such as state=ready", expect)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return false, err
+	}
+	var at any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber() // 1000000 must not become 1e+06
+	if err := dec.Decode(&at); err != nil {
+		return false, err
+	}
+	for step := range strings.SplitSeq(path, ".") {
+		if at, ok = stepInto(at, step); !ok {
+			return false, nil
+		}
+	}
+	return isText(at, want), nil
+}
+
+// stepInto returns the named part of v, and whether there is one.
+func stepInto(v any, step string) (part any, ok bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		part, ok = v[step]
+	case []any:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(v) && strconv.Itoa(i) == step {
+			return v[i], true
+		}
+	}
+	return part, ok
+}
+
+// isText reports whether a decoded JSON value is written as text.
+func isText(v any, text string) bool {
+	switch v.(type) {
+	case nil:
+		return text == "null"
+	case map[string]any, []any:
+		return false
+	}
+	return fmt.Sprint(v) == text
 }

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// zoneFolders are where [time.LoadLocation] looks for the rules of time zones, after
-// ZONEINFO and before what is in the binary.
+// zoneFolders are where [time.LoadLocation] looks, after ZONEINFO and before what is in the binary.
 var zoneFolders = []string{"/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo"}
 
 // tzdata tells which rules of time zones the periods of classes follow.
@@ -19,8 +18,7 @@ type tzdata struct {
 	Version string `json:"version"` // of the rules, such as 2025b; of Go for those in the binary; "": unknown
 }
 
-// zoneData returns the rules in force: the first that have a zone. They are read when a
-// class is parsed, so those of a system that was updated since may be newer.
+// zoneData returns the first rules that have a zone. Those in force were read when a class was parsed.
 func zoneData(folders []string) tzdata {
 	if own := os.Getenv("ZONEINFO"); own != "" {
 		folders = append([]string{own}, folders...)

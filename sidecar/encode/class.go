@@ -24,8 +24,7 @@ func PeriodOf(p class.Period, state rooms.PeriodState) *Period {
 	return &Period{p.Tag, p.Start, p.End, state.String()}
 }
 
-// ClassTail returns the fields of a class and its period, and the beginning of the life of the
-// board: behind it stand the life and `"}`.
+// ClassTail returns the fields of a class, its period and the beginning of the life; the life and `"}` follow.
 func ClassTail(name string, p class.Period, state rooms.PeriodState) []byte {
 	tail, err := json.Marshal(struct {
 		Class  string  `json:"class"`

@@ -33,7 +33,6 @@ func AppendHead(dst []byte, q *rankcache.Query, a *rankcache.Answer) []byte {
 	return dst
 }
 
-// appendShards appends the seqs of a board's shards.
 func appendShards(dst []byte, seqs []uint64) []byte {
 	dst = append(dst, `,"shards":`...)
 	for i, seq := range seqs {
@@ -111,8 +110,7 @@ func appendMissing(dst []byte, j *Joined) []byte {
 	return strconv.AppendInt(append(dst, `,"profiles_missing":`...), int64(j.Missing), 10)
 }
 
-// AppendMember appends what follows the head of an answer about one member. With neighbours
-// the profile of row i is that of neighbour i.
+// AppendMember appends what follows the head of an answer about one member. Profile i is that of neighbour i.
 func AppendMember(dst []byte, q *rankcache.Query, own *rankcache.Own, s *Show, j *Joined) []byte {
 	dst = AppendProfile(s.appendOwn(append(dst, ','), own), j, rowOf(own))
 	if q.Around > 0 {
@@ -121,8 +119,7 @@ func AppendMember(dst []byte, q *rankcache.Query, own *rankcache.Own, s *Show, j
 	return append(s.appendTrendError(appendMissing(dst, j)), '}')
 }
 
-// AppendMembers appends what follows the head of an answer about several members, in the
-// requested order.
+// AppendMembers appends what follows the head of an answer about several members, in the requested order.
 func AppendMembers(dst []byte, a *rankcache.Answer, s *Show, j *Joined) []byte {
 	dst = append(dst, `,"members":[`...)
 	for i := range a.Own {
@@ -165,8 +162,7 @@ func (s *Show) appendListed(dst []byte, a *rankcache.Answer, p rankcache.Place) 
 	return s.appendOwn(append(dst, ','), &a.Own[p.At])
 }
 
-// AppendMe appends the caller behind a page that lost its closing brace, with a seq of its own,
-// because it may be newer than the page. The profiles are as those of [AppendMember].
+// AppendMe appends the caller, with a seq of its own, behind a page that lost its closing brace.
 func AppendMe(dst []byte, q *rankcache.Query, own *rankcache.Own, s *Show, j *Joined) []byte {
 	dst = append(dst, `,"me":`...)
 	if !own.Found() {
@@ -184,7 +180,6 @@ func AppendMe(dst []byte, q *rankcache.Query, own *rankcache.Own, s *Show, j *Jo
 	return append(s.appendTrendError(dst), `}}`...)
 }
 
-// rowOf returns which of the neighbours the member is, 0 without any.
 func rowOf(own *rankcache.Own) int {
 	if len(own.Neighbours) == 0 {
 		return 0
@@ -192,7 +187,6 @@ func rowOf(own *rankcache.Own) int {
 	return own.Rank - 1 - own.First
 }
 
-// appendOwn appends the fields of a member.
 func (s *Show) appendOwn(dst []byte, own *rankcache.Own) []byte {
 	ahead := own.Ahead
 	for i := 1; s.Ranked && i <= rowOf(own); i++ {
@@ -205,7 +199,7 @@ func (s *Show) appendOwn(dst []byte, own *rankcache.Own) []byte {
 	return dst
 }
 
-// appendWithin appends how far from the true rank that of a member may be, and the seq of the board that its ladder is of.
+// appendWithin appends how far from the true rank a member may be, and the seq of its ladder.
 func appendWithin(dst []byte, own *rankcache.Own) []byte {
 	dst = strconv.AppendInt(append(dst, `,"rank_within":`...), int64(own.Within), 10)
 	if own.Ladder == nil {
@@ -245,8 +239,7 @@ func appendSeq(dst []byte, seq uint64) []byte {
 	return strconv.AppendUint(dst, seq, 10)
 }
 
-// appendTime appends t in RFC 3339 with milliseconds, UTC. It is written out
-// because Time.AppendFormat takes a fifth of the time of a whole standing.
+// appendTime appends t in RFC 3339 with milliseconds, UTC; Time.AppendFormat takes a fifth of a whole standing.
 func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -261,8 +254,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(dst, `Z"`...)
 }
 
-// TimeLen is the length of what appendTime appends, quotes included.
-const TimeLen = len(`"2006-01-02T15:04:05.000Z"`)
+const TimeLen = len(`"2006-01-02T15:04:05.000Z"`) // the length of what appendTime appends, quotes included
 
 // appendDigits appends the last width digits of n, which is not negative.
 func appendDigits(dst []byte, n, width int) []byte {

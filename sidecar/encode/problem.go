@@ -12,8 +12,7 @@ import (
 	"rankcache/wire"
 )
 
-// Code is the stable name of an error that a caller can decide by. It is the
-// "code" of an application/problem+json body.
+// Code is the stable name of an error, by which callers decide: "code" of application/problem+json.
 type Code string
 
 // The codes, each with the status that it is answered with.
@@ -93,8 +92,7 @@ var Codes = [...]CodeInfo{
 	{CodeNoProfiles, 503, "Profile did not come in time"},
 }
 
-// RetryAfter is the value of the Retry-After header, in seconds.
-const RetryAfter = "1"
+const RetryAfter = "1" // the value of the Retry-After header, in seconds
 
 // Problem is an error on its way to the caller.
 type Problem struct {
@@ -118,8 +116,7 @@ func PeriodProblem(err error) *Problem {
 	return BadArgument("at", err.Error())
 }
 
-// ProblemOf returns the problem that answers an error of a [sidecar.Reader]: no details
-// of Redis.
+// ProblemOf returns the problem that answers an error of a [sidecar.Reader]: no details of Redis.
 func ProblemOf(err error) *Problem {
 	switch {
 	case errors.Is(err, sidecar.ErrBlocked):

@@ -28,8 +28,7 @@ func ShowOf(q *rankcache.Query, a *rankcache.Answer, t *Trend) Show {
 	return Show{q.Ranked(), q.Mode, q.Percentile, a.Form, t}
 }
 
-// appendPlace appends the fields of one row, whose rank is its place on a board of so many
-// members; 0: it is not on the board. data has what the member has beside its score.
+// appendPlace appends the fields of a row; rank 0: not on the board. data has what the member has beside its score.
 func (s *Show) appendPlace(dst []byte, row rankcache.Standing, ahead rankcache.Ahead, members int, data *rankcache.Data) []byte {
 	if row.Rank == 0 {
 		dst = wire.AppendString(append(dst, `"rank":null,"member":`...), row.Member)
@@ -81,8 +80,7 @@ func appendPercentile(dst []byte, hundredths int) []byte {
 	return appendDigits(append(dst, '.'), hundredths%100, 2)
 }
 
-// appendGap appends what the member lacks to the nearest better score. JSON has no
-// infinity, so a greater difference is the greatest double.
+// appendGap appends what the member lacks to the nearest better score, at most the greatest double.
 func (s *Show) appendGap(dst []byte, own *rankcache.Own) []byte {
 	if !own.HasBetter {
 		return append(dst, "null"...)

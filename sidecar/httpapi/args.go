@@ -14,8 +14,7 @@ import (
 	"rankcache/sidecar/encode"
 )
 
-// defaultLimit is how many rows a top has without the argument limit.
-const defaultLimit = 50
+const defaultLimit = 50 // how many rows a top has without the argument limit
 
 // args are the query arguments of one request that are not of its query.
 type args struct {
@@ -26,8 +25,7 @@ type args struct {
 	seen            [argCount]bool
 }
 
-// The query arguments. Unknown and repeated ones are errors: a misspelt limit
-// would otherwise be answered with the wrong page.
+// The query arguments. Unknown and repeated ones are errors: a misspelt limit would give the wrong page.
 const (
 	argStart = iota
 	argLimit
@@ -74,7 +72,6 @@ func withAt(args [argCount]bool) [argCount]bool {
 	return args
 }
 
-// parseArgs fills the call from the raw query.
 func (c *call) parseArgs(query []byte) *encode.Problem {
 	if c.args.at = rooms.Now; c.route.page() {
 		c.query().Limit = c.rowLimit(defaultLimit)
@@ -242,8 +239,7 @@ const (
 	maxSeq   = 1 << 53 // what JSON carries to every reader
 )
 
-// setBound reads one of the arguments that bound the age of the answer. An age of
-// 0 is one that no copy has: only an answer of Redis will do.
+// setBound reads an argument that bounds the answer's age. An age of 0 no copy has: only Redis will do.
 func (c *call) setBound(arg int, value string) (p *encode.Problem) {
 	n := 0
 	switch arg {
@@ -296,7 +292,6 @@ func (c *call) setMinState(text string) *encode.Problem {
 	return nil
 }
 
-// setNumber reads plain decimal digits.
 func setNumber(to *int, name, value string, least, most int) *encode.Problem {
 	n := 0
 	for i := range len(value) {

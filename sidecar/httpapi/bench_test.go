@@ -245,7 +245,7 @@ func exchange(b *testing.B, serve func(net.Listener) error, path string) {
 // exchangeAll sends the requests of one page after the other, each when the one before it
 // was answered.
 func exchangeAll(b *testing.B, serve func(net.Listener) error, pages [][][]byte) {
-	ln, err := httpserve.Listen("unix:" + b.TempDir() + "/s")
+	ln, err := httpserve.Listen("unix:"+b.TempDir()+"/s", slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

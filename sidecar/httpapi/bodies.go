@@ -1,9 +1,15 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"rankcache"
 	"rankcache/sidecar"
@@ -45,7 +51,6 @@ func checkBatch(members []string) *encode.Problem {
 	return nil
 }
 
-// boardBody is one board of a batch: the arguments of a page, as JSON.
 type boardBody struct {
 	Board    string  `json:"board"`
 	Room     *string `json:"room"`
@@ -62,8 +67,7 @@ type boardBody struct {
 	Percentile bool    `json:"percentile"`
 }
 
-// parseBoards reads {"boards":[{"board":"…"}]} with 1 to [sidecar.MaxBatch] boards. Each
-// becomes a call of its own.
+// parseBoards reads {"boards":[{"board":"…"}]} with 1 to [sidecar.MaxBatch] boards. Each becomes a call of its own.
 func parseBoards(data []byte) ([]call, *encode.Problem) {
 	if len(data) > maxBoardsBody {
 		return nil, &encode.Problem{Code: encode.CodeBodyTooLarge, Detail: "want at most 32 KiB"}
@@ -123,4 +127,66 @@ func digits(n *int) *string {
 	}
 	text := strconv.Itoa(*n)
 	return &text
+}
+
+type coding uint8 // a content coding that answers can be packed in
+
+const (
+	codingZstd coding = iota
+	codingGzip
+	codings
+	codingNone = codings
+)
+
+func (c coding) String() string { return [...]string{"zstd", "gzip", "identity"}[c] }
+
+// packer compresses bodies. It may be used concurrently.
+type packer struct {
+	zstd *zstd.Encoder // EncodeAll keeps no state between calls
+	gzip sync.Pool
+}
+
+func newPacker() (*packer, error) {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(128<<10))
+	return &packer{zstd: z}, err
+}
+
+func (p *packer) pack(c coding, plain []byte) []byte {
+	if c == codingZstd {
+		return p.zstd.EncodeAll(plain, nil)
+	}
+	w, _ := p.gzip.Get().(*gzip.Writer)
+	if w == nil {
+		w, _ = gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
+	}
+	defer p.gzip.Put(w)
+	var b bytes.Buffer
+	w.Reset(&b)
+	_, _ = w.Write(plain) // a bytes.Buffer takes everything
+	_ = w.Close()
+	return bytes.Clone(b.Bytes())
+}
+
+// accepted picks the coding for an Accept-Encoding: zstd, gzip, none. Weights other than 0 are not compared.
+func accepted(header []byte) coding {
+	best := codingNone
+	for len(header) > 0 {
+		var item []byte
+		item, header, _ = bytes.Cut(header, []byte(","))
+		name, params, _ := bytes.Cut(item, []byte(";"))
+		for c := range best {
+			if bytes.EqualFold(bytes.TrimSpace(name), []byte(c.String())) && !refused(params) {
+				best = c
+				break
+			}
+		}
+	}
+	return best
+}
+
+// refused reports whether the parameters of a coding give it the weight 0.
+func refused(params []byte) bool {
+	q, ok := bytes.CutPrefix(bytes.ToLower(bytes.TrimSpace(params)), []byte("q="))
+	return ok && len(bytes.Trim(q, "0.")) == 0
 }

@@ -14,8 +14,7 @@ import (
 	"rankcache/sidecar/encode"
 )
 
-// maxDims is the most dimensions that the ids of a class can have, as the longest id
-// has to be one of a board.
+// maxDims is the most dimensions that the ids of a class can have, as the longest id has to be one of a board.
 const maxDims = rankcache.MaxBoardLen / class.MaxDimension
 
 // classIndex is the classes of one rooms file by their names. It is replaced with the file.
@@ -75,7 +74,6 @@ func (b *periodBefore) known() *encode.Trend {
 	return b.trend
 }
 
-// find sets the class of the name.
 func (r *classRead) find(known *classIndex, name string) *encode.Problem {
 	if r.class = known.byName[name]; r.class == nil {
 		return &encode.Problem{Code: encode.CodeUnknownClass, Detail: "want a class of the rooms file, or one set at run time: GET /v1/classes lists them"}
@@ -133,7 +131,6 @@ func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *
 	return r.class.AppendID(dst, r.dims[:len(r.class.dims)], p.Tag), nil
 }
 
-// findBefore finds the board of the period before.
 func (r *classRead) findBefore(now time.Time) *encode.Problem {
 	before, err := r.class.before(r.period, now)
 	if _, first := errors.AsType[*class.Gap](err); first {
@@ -152,8 +149,7 @@ func noTrend(detail string) *encode.Problem {
 	return &encode.Problem{Code: encode.CodeTrend, Detail: detail}
 }
 
-// appendClass adds the class, its period and how far the board's life has come to an
-// object. It does nothing for a call that names a board.
+// appendClass adds class, period and how far the board's life has come, for a call that names a class.
 func (r *classRead) appendClass(object []byte, life rankcache.Life) []byte {
 	if r.period == nil {
 		return object
@@ -162,7 +158,6 @@ func (r *classRead) appendClass(object []byte, life rankcache.Life) []byte {
 	return append(object, `"}`...)
 }
 
-// classRow is a class as GET /v1/classes shows it.
 type classRow struct {
 	Name       string           `json:"name"`
 	Title      string           `json:"title"`
@@ -205,9 +200,8 @@ func (c *classes) rows(now time.Time) ([]classRow, error) {
 	return rows, nil
 }
 
-// row returns the class with its running period.
 func (k *knownClass) row(running *classPeriod, now time.Time) classRow {
-	row := classRow{Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
+	row := classRow{Ops: []string{}, Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
 		Period: k.Calendar().String(), TZ: k.Calendar().Zone(), Score: "number", Ties: k.Ties, Mode: k.Mode.String(),
 		Feeds: k.FeedNames(), FeedsBy: k.FeedsBy(), Trim: k.Trim, Shards: k.Shards(), Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Starts: k.Calendar().Starts(), Running: encode.PeriodOf(running.Period, running.State)}
 	for _, s := range k.Calendar().Seasons() {
@@ -226,4 +220,47 @@ func (k *knownClass) row(running *classPeriod, now time.Time) classRow {
 		row.Order = rankcache.LowestFirst.String()
 	}
 	return row
+}
+
+// classPeriod is one period of a class as answers show it. It is immutable.
+type classPeriod struct {
+	rooms.NamedPeriod
+	tail []byte // of an answer's object, until the board's life
+}
+
+// periodAt returns the period that at names. Those of now and previous are kept until the running period ends.
+func (k *knownClass) periodAt(at string, now time.Time) (*classPeriod, error) {
+	var kept *atomic.Pointer[classPeriod]
+	switch at {
+	case rooms.Now:
+		kept = &k.running
+	case rooms.Previous:
+		kept = &k.previous
+	}
+	if kept != nil {
+		if p := kept.Load(); p != nil && p.Holds(now) {
+			return p, nil
+		}
+	}
+	named, err := k.PeriodAt(at, now)
+	if err != nil {
+		return nil, err
+	}
+	p := &classPeriod{named, encode.ClassTail(k.Name(), named.Period, named.State)}
+	if kept != nil {
+		kept.Store(p)
+	}
+	return p, nil
+}
+
+// before returns the period before p, whose state is of now.
+func (k *knownClass) before(p *classPeriod, now time.Time) (class.Period, error) {
+	if p.State != rooms.PeriodRunning || !k.Calendar().Periodic() {
+		return k.Calendar().Previous(p.Period)
+	}
+	previous, err := k.periodAt(rooms.Previous, now)
+	if err != nil {
+		return class.Period{}, err
+	}
+	return previous.Period, nil
 }

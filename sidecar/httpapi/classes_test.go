@@ -417,6 +417,9 @@ boards:
 	local := fixture.NewBoard("r:7:20261122", 600, 35)
 	cfg.Boards = fixture.Boards[sidecar.Board]{"r:7:20261122": local}
 	s := startReader(t, readerOf(t, cfg), env.settings(), fixture.FailOnWarn(t))
+	if a := s.get(t, "/v1/classes"); !strings.Contains(a.body, `"ops":[]`) || strings.Contains(a.body, "null") {
+		t.Error("a class that no command changes:", a.body)
+	}
 	for _, primed := range []bool{false, true, false} {
 		local.Primed, env.Origin.Primed = primed, primed
 		top := fixture.NewTop("r:9:20261122", 600, 100, 35)

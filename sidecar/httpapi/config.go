@@ -23,9 +23,8 @@ const (
 	maxUnread  = 8 << 20 // bytes
 	lingerTime = 2 * time.Second
 
-	// WriteBuffer is how long an answer, header included, may be to be sent by one
-	// system call, in bytes: 50 rows with profiles take some 8 kB. Sent by two they
-	// took 1.6 times the CPU over TCP (docs/speed/READS.md).
+	// WriteBuffer is how long an answer, header included, may be to be sent by one system call, in bytes: 50 rows with
+	// profiles take some 8 kB. Sent by two they took 1.6 times the CPU over TCP (docs/speed/READS.md).
 	WriteBuffer = 16 << 10
 
 	DefaultMaxConns     = 4096             // about 32 KiB each when idle
@@ -40,9 +39,8 @@ type Config struct {
 	// Hosts are names, without port, that callers may use for a listener on
 	// loopback, beside localhost and the loopback addresses.
 	Hosts []string
-	// MaxConns is for all listeners. At so many, one gives way to each new one: first
-	// the one that has waited for a complete request for longest, then the one that has
-	// been idle for longest, then the one whose request has.
+	// MaxConns is for all listeners. At so many, one gives way to each new one: first the one that has waited for a
+	// complete request for longest, then the one that has been idle for longest, then the one whose request has.
 	MaxConns     int
 	ReadTimeout  time.Duration
 	WriteTimeout time.Duration
@@ -50,29 +48,24 @@ type Config struct {
 	DrainTimeout time.Duration
 	// Trace, if it is set, returns a context in which calls to Redis belong to the trace
 	// of a request with these W3C headers.
-	Trace func(ctx context.Context, traceparent, tracestate string) context.Context
-	// Classes returns the rooms file in force, never nil; nil: there are no classes.
-	Classes func() *rooms.File
-	// Now is the clock that periods of classes run by; nil: time.Now.
-	Now func() time.Time
+	Trace   func(ctx context.Context, traceparent, tracestate string) context.Context
+	Classes func() *rooms.File // returns the rooms file in force, never nil; nil: there are no classes
+	Now     func() time.Time   // the clock that periods of classes run by; nil: time.Now
 	// Compat, if it is set, is asked about paths that are none of the server's own.
-	Compat Compat
-	// NoRequestCache has every request parsed, also one whose bytes came before.
-	NoRequestCache bool
+	Compat         Compat
+	NoRequestCache bool // has every request parsed, also one whose bytes came before
 }
 
 // Compat answers requests in older forms.
 type Compat interface {
-	// Answer returns the JSON that answers a request, or the problem with it, or both: then
-	// the JSON is the body of that problem's answer. It returns false if the path is none of
-	// its own. It does not keep the body.
+	// Answer returns the JSON that answers a request, or the problem with it, or both: then the JSON is the body of
+	// that problem's answer. It returns false if the path is none of its own. It does not keep the body.
 	Answer(ctx context.Context, method, path, query string, body []byte) (answer []byte, p *httpserve.Problem, ours bool)
 }
 
 // ProblemOf returns how the server answers an error of a [sidecar.Reader].
 func ProblemOf(err error) httpserve.Problem { return encode.ProblemOf(err).HTTP() }
 
-// withDefaults returns c with the defaults in the place of zeros.
 func (c Config) withDefaults() Config {
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)

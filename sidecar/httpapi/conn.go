@@ -28,9 +28,8 @@ type clientConn struct {
 	answers  [1]rankcache.Answer
 }
 
-// cappedListener accepts no more connections than the server may have open: at the
-// cap one gives way to each new one. Its client connects again, while a new one that
-// is refused or left waiting would take the sidecar for broken.
+// cappedListener accepts no more connections than the server may have open: at the cap one gives way to each new one.
+// Its client connects again, while a new one that is refused or left waiting would take the sidecar for broken.
 type cappedListener struct {
 	net.Listener
 	server   *Server
@@ -55,8 +54,7 @@ func newConn(accepted net.Conn, s *Server, requests *requestCache) *clientConn {
 	return c
 }
 
-// Write sends an answer of fasthttp, or a part of one, with the date that cached answers
-// have: fasthttp's own is up to two seconds old, and takes no other.
+// Write sends (a part of) an answer with the date of cached answers: fasthttp's is up to two seconds old.
 func (c *clientConn) Write(p []byte) (int, error) {
 	if !c.dated {
 		c.dated = setDateOf(p, *c.server.date.Load())
@@ -68,8 +66,7 @@ func (c *clientConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// setDateOf overwrites the date of the answer that p begins with, and reports whether p has
-// one: a 100 has none.
+// setDateOf overwrites the date of the answer that p begins with, and reports whether p has one: a 100 has none.
 func setDateOf(p, date []byte) bool {
 	const field = lineEnd + dateField
 	at := bytes.Index(p[:min(len(p), headerRoom)], []byte(field))

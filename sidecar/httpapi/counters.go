@@ -1,16 +1,19 @@
 package httpapi
 
 import (
+	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
 
 	"rankcache"
 	"rankcache/sidecar/encode"
+	"rankcache/sidecar/internal/latency"
 )
 
-// outcome is the result of a request: a [Source] for an answer, above those one for
-// an answer that has not changed, and last the index of a problem's code.
+// outcome is a request's result: a [Source], above those one for an unchanged answer, then indexes of problems' codes.
 type outcome uint8
 
 const (
@@ -36,11 +39,9 @@ func (o outcome) labels() (result, source string) {
 	return string(encode.Codes[o-firstProblem].Code), ""
 }
 
-// stripes is a power of two well above the number of cores.
-const stripes = 64
+const stripes = 64 // a power of two well above the number of cores
 
-// counters counts requests. Each connection adds to one of several stripes, so
-// that cores do not fight for a cache line; a scrape adds them up.
+// counters counts requests in stripes, so that cores don't fight for a cache line; a scrape adds them up.
 type counters struct {
 	desc    *prometheus.Desc
 	stripes [stripes]stripe
@@ -81,4 +82,63 @@ func (c *counters) sum(r route, o outcome) (n uint64) {
 		n += c.stripes[i].n[r][o].Load()
 	}
 	return n
+}
+
+type ending struct{ source, status string } // the source and the status of an answer
+
+// durations measures requests by route, source and status.
+type durations struct {
+	desc    *prometheus.Desc
+	endings []ending
+	of      [outcomes]int // index in endings
+	n       [routes][]latency.Histogram
+}
+
+func newDurations() *durations {
+	d := &durations{desc: prometheus.NewDesc("rankcache_request_duration_seconds",
+		"Time from a parsed request until its answer is ready to be sent. Answers of the request cache are measured once in 16, and then count 16 times.",
+		[]string{"route", "source", "status"}, nil)}
+	known := make(map[ending]int)
+	for o := range outcomes {
+		_, source := o.labels()
+		e := ending{source, strconv.Itoa(o.status())}
+		i, ok := known[e]
+		if !ok {
+			i = len(d.endings)
+			known[e], d.endings = i, append(d.endings, e)
+		}
+		d.of[o] = i
+	}
+	for r := range d.n {
+		d.n[r] = make([]latency.Histogram, len(d.endings))
+	}
+	return d
+}
+
+func (o outcome) status() int {
+	switch {
+	case o >= outcomeNotModified && o < outcomeProfiles:
+		return fasthttp.StatusNotModified
+	case o >= firstProblem:
+		return encode.Codes[o-firstProblem].Status
+	}
+	return fasthttp.StatusOK
+}
+
+func (d *durations) observe(r route, o outcome, took time.Duration, n uint64) {
+	d.n[r][d.of[o]].Observe(took, n)
+}
+
+// Describe implements [prometheus.Collector].
+func (d *durations) Describe(ch chan<- *prometheus.Desc) { ch <- d.desc }
+
+// Collect implements [prometheus.Collector].
+func (d *durations) Collect(ch chan<- prometheus.Metric) {
+	for r := range routes {
+		for i, e := range d.endings {
+			if m, counted := d.n[r][i].Metric(d.desc, r.String(), e.source, e.status); counted {
+				ch <- m
+			}
+		}
+	}
 }

@@ -82,8 +82,7 @@ func (s *encoder) appendPage(dst []byte, c *call, a *rankcache.Answer) []byte {
 	return s.appendMe(dst[:len(dst)-1], c, a)
 }
 
-// appendMe appends the caller and the page's closing brace. If the caller could not be read, the
-// page is sent all the same and has an error code instead.
+// appendMe appends the caller, or the error code of one that could not be read, and the page's closing brace.
 func (s *encoder) appendMe(dst []byte, c *call, a *rankcache.Answer) []byte {
 	own := &a.Own[0]
 	if own.Err != nil {
@@ -93,7 +92,6 @@ func (s *encoder) appendMe(dst []byte, c *call, a *rankcache.Answer) []byte {
 	return encode.AppendMe(dst, c.query(), own, &show, &j)
 }
 
-// appendMembers appends an answer about members alone.
 func (s *encoder) appendMembers(dst []byte, c *call, a *rankcache.Answer) []byte {
 	show := encode.ShowOf(c.query(), a, s.pageTrend(c, a))
 	dst = s.appendHead(dst, c.query(), a)
@@ -155,8 +153,7 @@ func (s *encoder) appendBoard(dst []byte, c *call, now time.Time) []byte {
 	return append(dst, '}')
 }
 
-// encodeTogether returns the bytes of each answer. All wait for their profiles at the same
-// time. A panic is the caller's, who can recover from it.
+// encodeTogether returns the bytes of each answer, waiting for all profiles at once. A panic is the caller's.
 func (s *encoder) encodeTogether(calls []call, now time.Time) [][]byte {
 	parts := make([][]byte, len(calls))
 	var encoders sync.WaitGroup
@@ -179,8 +176,7 @@ func (s *encoder) encodeTogether(calls []call, now time.Time) [][]byte {
 	return parts
 }
 
-// pageTrend returns the trend of an answer's rows, neighbours and members, nil if it is not asked
-// for.
+// pageTrend returns the trend of an answer's rows, neighbours and members, nil if it is not asked for.
 func (s *encoder) pageTrend(c *call, a *rankcache.Answer) *encode.Trend {
 	if c.before == nil {
 		return nil
@@ -198,8 +194,7 @@ func (s *encoder) pageTrend(c *call, a *rankcache.Answer) *encode.Trend {
 	return c.before.trend
 }
 
-// freshTrend returns what tells whether a page with the trend that was read is still right;
-// fresh tells that of its profiles.
+// freshTrend returns what tells whether a page with this trend is still right; fresh tells that of profiles.
 func (s *encoder) freshTrend(before *periodBefore, fresh func() bool) func() bool {
 	switch until := before.until; {
 	case before.trend.Error != "":
@@ -211,8 +206,7 @@ func (s *encoder) freshTrend(before *periodBefore, fresh func() bool) func() boo
 	}
 }
 
-// ownTrend returns the trend of the caller of a page, which pageTrend has looked up unless
-// the page was encoded for another call.
+// ownTrend returns the caller's trend, which pageTrend has unless the page was encoded for another call.
 func (s *encoder) ownTrend(c *call) *encode.Trend {
 	if c.before == nil || c.before.trend != nil {
 		return c.before.known()
@@ -220,8 +214,7 @@ func (s *encoder) ownTrend(c *call) *encode.Trend {
 	return s.readTrend(c, c.query().Members)
 }
 
-// readTrend returns the ranks of members in the period before. An answer is sent all the same
-// where they can't be read.
+// readTrend returns the ranks of members in the period before. An answer is sent all the same where they can't be read.
 func (s *encoder) readTrend(c *call, members []string) *encode.Trend {
 	if c.before.board == "" {
 		return &encode.Trend{}
@@ -262,8 +255,7 @@ func (s *encoder) load(members []string) encode.Joined {
 	return encode.JoinMembers(context.Background(), s.reader.Profiles(), own)
 }
 
-// problemOf returns the problem of err. Why a call to Redis failed is for the log, once a
-// second.
+// problemOf returns the problem of err. Why a call to Redis failed is for the log, once a second.
 func (s *encoder) problemOf(err error) *encode.Problem {
 	p := encode.ProblemOf(err)
 	if p.Code != encode.CodeUnavailable || errors.Is(err, rankcache.ErrRegion) {

@@ -7,10 +7,9 @@ import (
 	"rankcache/sidecar/encode"
 )
 
-// frame follows the bytes of a connection from request to request, to find out where each
-// head and each body ends. fasthttp does that too and has the last word; but it reads on
-// behind a request before it sends the answer, and it takes lines for well-formed that
-// another server may read differently. frame hands it one head or body at a time and
+// frame follows the bytes of a connection from request to request, to find out where each head and each body ends.
+// fasthttp does that too and has the last word; but it reads on behind a request before it sends the answer, and it
+// takes lines for well-formed that another server may read differently. frame hands it one head or body at a time and
 // refuses such lines.
 //
 // The zero frame waits for a request. One goroutine uses it.
@@ -44,8 +43,7 @@ const (
 	inTrailers
 )
 
-// refusal is a request that is not handed to fasthttp. It is an error of a read, so that
-// fasthttp ends the connection.
+// refusal is a request that is not handed to fasthttp. It is an error of a read, so that fasthttp ends the connection.
 type refusal struct{ *encode.Problem }
 
 func (r *refusal) Error() string { return string(r.Code) + ": " + r.Detail }
@@ -56,8 +54,7 @@ func notImplemented(detail string) error {
 	return &refusal{&encode.Problem{Code: encode.CodeNotImplemented, Detail: detail}}
 }
 
-// next returns how many bytes of p belong to the present head, or to the body behind it.
-// With an error they are those in front of the line that is refused.
+// next returns how many bytes of p are of the present head or body; with an error those before the refused line.
 func (f *frame) next(p []byte) (n int, err error) {
 	for n < len(p) {
 		var size int

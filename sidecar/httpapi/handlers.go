@@ -12,9 +12,8 @@ import (
 	"rankcache/wire"
 )
 
-// serve answers one request, or returns the problem with it. Reads wait for Redis and
-// for profiles as long as those allow, which is bounded, so they get no deadline of their
-// own here.
+// serve answers one request, or returns the problem with it. Reads wait for Redis and for profiles as long as those
+// allow, which is bounded, so they get no deadline of their own here.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	if p := c.parsePath(ctx.URI().PathOriginal()); p != nil {
 		if s.cfg.Compat != nil && p.Code == encode.CodeUnknownPath {
@@ -119,7 +118,7 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	return nil
 }
 
-// approximate makes ranks of members approximate if the class says so and the request nothing else, and exact where members are listed by them.
+// approximate makes ranks of members approximate if the class says so and the request nothing else.
 func (s *Server) approximate(c *call) {
 	switch q := c.query(); {
 	case len(q.Members) == 0:
@@ -228,7 +227,6 @@ func (s *Server) profile(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	return nil
 }
 
-// listClasses answers with the classes in force.
 func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	rows, err := s.classes.rows(s.cfg.Now())
 	var body []byte
@@ -268,7 +266,6 @@ func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *encode.Probl
 	return nil
 }
 
-// reference answers with the OpenAPI document.
 func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	ctx.Response.Header.SetContentType("application/yaml")
 	ctx.Response.SetBodyString(sidecar.OpenAPI())

@@ -60,7 +60,8 @@ func dataLimits() []dataLimit {
 	board := func(options string) string { return `{"boards":[{"board":"tiny"` + options + `}]}` }
 	limits := []dataLimit{
 		{"board", "GET", "/v1/boards/%s/top", x("b", 200), x("b", 201)},
-		{"board's letters", "GET", "/v1/boards/%s/top", "a._:-Z", "a+b"},
+		{"board's letters", "GET", "/v1/boards/%s/top", "a._:-Z/#{eu}@|=+,~$!", "a<b"},
+		{"board's braces", "GET", "/v1/boards/%s/top", "lb:{eu}", "lb:{eu"},
 		{"member of a path", "GET", "/v1/boards/local/members/%s", x("m", 128), x("m", 129)},
 		{"member's bytes", "GET", "/v1/boards/local/members/%s", umlaut(64), umlaut(65)},
 		{"member's letters", "GET", "/v1/boards/local/members/%s", "m n\u0080", "m\x1f"},

@@ -13,8 +13,7 @@ import (
 	"rankcache/sidecar/encode"
 )
 
-// call is the state of one request. A connection uses one for all of its
-// requests, so that an answer may be in it until it has been written.
+// call is the state of one request; a connection uses one for all, so that it has the answer until that is written.
 type call struct {
 	route  route
 	ctx    context.Context // of its calls to Redis
@@ -59,8 +58,7 @@ func callOf(ctx *fasthttp.RequestCtx) *call {
 	return conn.call
 }
 
-// maxRoomKept is the longest answer, in bytes, whose memory an idle connection keeps.
-const maxRoomKept = 4 << 10
+const maxRoomKept = 4 << 10 // the longest answer, in bytes, whose memory an idle connection keeps
 
 // shrink frees the memory of an unusually long answer.
 func (c *call) shrink() {
@@ -83,8 +81,7 @@ func (c *call) release() {
 	c.as[0] = rankcache.Answer{Own: own[:0]}
 }
 
-// route is the resource that a path names; it is also a metric label.
-type route uint8
+type route uint8 // the resource that a path names; it is also a metric label
 
 const (
 	routeNone route = iota
@@ -116,7 +113,6 @@ func (r route) post() bool { return r.batch() || r == routeProfiles || r == rout
 // batch reports whether the route answers a list of members.
 func (r route) batch() bool { return r == routeBatch || r == routeClassBatch }
 
-// page reports whether the route answers a page of a board.
 func (r route) page() bool { return r == routeTop || r == routeClassTop }
 
 // byClass reports whether the route names the board by its class.
@@ -127,8 +123,7 @@ func (r route) byClass() bool {
 // score reports whether the route answers which rank a score has.
 func (r route) score() bool { return r == routeScore || r == routeClassScore }
 
-// parsePath fills the call from the raw path: segments are split before they are
-// decoded, so that a member id may hold an encoded slash.
+// parsePath splits the raw path before it decodes: a member id may hold an encoded slash.
 func (c *call) parsePath(path []byte) *encode.Problem {
 	if rest, ok := bytes.CutPrefix(path, []byte("/v1/boards/")); ok {
 		board, rest, _ := bytes.Cut(rest, []byte("/"))
@@ -161,7 +156,6 @@ func (c *call) parsePath(path []byte) *encode.Problem {
 	return unknownPath()
 }
 
-// boardRoute reads the path behind the board.
 func (c *call) boardRoute(rest []byte) *encode.Problem {
 	switch {
 	case string(rest) == "top":
@@ -183,7 +177,6 @@ func (c *call) boardRoute(rest []byte) *encode.Problem {
 	return c.setMember(member)
 }
 
-// classRoute reads the path behind /v1/classes.
 func (c *call) classRoute(rest []byte) *encode.Problem {
 	if len(rest) == 0 {
 		c.route = routeClasses
@@ -255,8 +248,7 @@ func (c *call) setScore(raw []byte) *encode.Problem {
 	return nil
 }
 
-// nameBoard sets the board of the call's class, dimensions and time. The rest of the call
-// is a read of that board.
+// nameBoard sets the board of the call's class, dimensions and time. The rest of the call is a read of that board.
 func (c *call) nameBoard(now time.Time) (p *encode.Problem) {
 	from := len(c.decoded)
 	c.decoded, p = c.appendBoard(c.decoded, c.args.at, now)
@@ -288,12 +280,10 @@ func (c *call) checkMethod(h *fasthttp.RequestHeader) *encode.Problem {
 	return nil
 }
 
-// texts holds the strings of a request that came percent-encoded.
-type texts struct{ decoded []byte }
+type texts struct{ decoded []byte } // holds the strings of a request that came percent-encoded
 
-// decode returns the percent-decoded raw; plus is whether "+" means a space, as
-// in a query. The string shares the memory of the request or of the call:
-// it must not be used after the request was answered.
+// decode returns the percent-decoded raw; plus is whether "+" means a space, as in a query. The string shares the
+// memory of the request or of the call: it must not be used after the request was answered.
 func (t *texts) decode(raw []byte, plus bool) (string, bool) {
 	if bytes.IndexByte(raw, '%') < 0 && (!plus || bytes.IndexByte(raw, '+') < 0) {
 		return view(raw), true
@@ -316,8 +306,7 @@ func (t *texts) decode(raw []byte, plus bool) (string, bool) {
 	return view(t.decoded[from:]), true
 }
 
-// view returns b as a string without a copy. When decoded grows, earlier views
-// keep its old memory, which is not written any more.
+// view returns b as a string without a copy. When decoded grows, earlier views keep its old memory.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // unhex returns the value of a hex digit, 255 for any other byte.

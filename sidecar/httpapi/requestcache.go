@@ -14,10 +14,8 @@ import (
 	"rankcache/sidecar/internal/latency"
 )
 
-// requestCache holds the parsed requests to one listener, by their bytes: an app
-// asks for the page of a room with the same bytes again and again, and parsing them takes
-// longer than answering. Listeners share none, because they check the Host differently.
-// It may be used concurrently.
+// requestCache holds a listener's parsed requests by their bytes, which come again and again; parsing takes longer than
+// answering. Listeners share none: they check the Host differently. Concurrent use is safe.
 type requestCache struct {
 	seen   [requestSlots]atomic.Uint64 // hash of the request last seen there
 	cached [requestSlots]atomic.Pointer[cachedRequest]
@@ -60,8 +58,7 @@ func (c *requestCache) find(hash uint64, request []byte) *cachedRequest {
 	return nil
 }
 
-// seenBefore reports whether the request came before, and takes note of it. Requests that
-// are new each time, such as with a trace, are thus never stored.
+// seenBefore reports whether the request came before, and notes it: those that are new each time are never stored.
 func (c *requestCache) seenBefore(hash uint64) bool {
 	return c.seen[hash%requestSlots].Swap(hash) == hash
 }
@@ -80,8 +77,7 @@ type recorder struct {
 	cached  *cachedRequest
 }
 
-// begin takes the bytes of a read before which nothing was left over, and returns the
-// cached request that they are, if it is there.
+// begin takes a read's bytes, before which nothing was left over, and returns the cached request that they are.
 func (r *recorder) begin(c *requestCache, request []byte) *cachedRequest {
 	*r = recorder{request: r.request[:0]}
 	if len(request) > maxCachedRequest {
@@ -91,8 +87,7 @@ func (r *recorder) begin(c *requestCache, request []byte) *cachedRequest {
 	return c.find(r.hash, request)
 }
 
-// consider makes those bytes the candidate, if they came before. None are when they are
-// more than fasthttp was given.
+// consider makes those bytes the candidate, if they came before. None are when they are more than fasthttp was given.
 func (r *recorder) consider(c *requestCache, request []byte) {
 	if len(request) <= maxCachedRequest && c.seenBefore(r.hash) {
 		r.request = append(r.request, request...) // fasthttp changes its own
@@ -127,9 +122,8 @@ func (r *recorder) end(c *requestCache) {
 	}
 }
 
-// record notes the current parsed request, so that the same bytes need not be
-// parsed again. It is called for a request that was answered by a kept page alone.
-// Requests that fasthttp answers in a way of its own are left to it.
+// record notes the current parsed request, so that the same bytes need not be parsed again. It is called for a request
+// that was answered by a kept page alone. Requests that fasthttp answers in a way of its own are left to it.
 func record(ctx *fasthttp.RequestCtx, c *call, takes coding, asked *lists) {
 	conn, ok := ctx.Conn().(*clientConn)
 	if !ok || !conn.recorder.wants() || c.query().Bounded() {
@@ -141,8 +135,7 @@ func record(ctx *fasthttp.RequestCtx, c *call, takes coding, asked *lists) {
 	}
 }
 
-// OnBytes implements [conn.Hooks]: it answers a request whose bytes are cached, if its
-// page is kept.
+// OnBytes implements [conn.Hooks]: it answers a request whose bytes are cached, if its page is kept.
 func (c *clientConn) OnBytes(p []byte) (n int, answered bool, err error) {
 	if c.requests == nil {
 		n, err = c.frame.next(p)
@@ -164,21 +157,18 @@ func (c *clientConn) OnBytes(p []byte) (n int, answered bool, err error) {
 	return n, false, err
 }
 
-// OnMore implements [conn.Hooks].
 func (c *clientConn) OnMore(p []byte) (n int, err error) {
 	c.recorder.invalidate()
 	return c.frame.next(p)
 }
 
-// OnNext implements [conn.Hooks].
 func (c *clientConn) OnNext() {
 	if c.requests != nil {
 		c.recorder.end(c.requests)
 	}
 }
 
-// answerCached answers as the handler and fasthttp would. It returns false, and has done
-// nothing, if that takes more than a kept page.
+// answerCached answers as the handler and fasthttp would; false, and nothing done, if a kept page is not enough.
 func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	s := c.server
 	if s.draining.Load() { // fasthttp has to close the connection
@@ -221,8 +211,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	return true, c.WriteBoth(c.head, data)
 }
 
-// header is the header of an answer as fasthttp writes it, but for the fields that differ from
-// answer to answer: the date, which is overwritten, and the age, which comes last.
+// header is an answer's header as fasthttp writes it; the date is overwritten, and the age comes last.
 type header struct {
 	bytes []byte
 	date  int // offset of the date
@@ -234,8 +223,7 @@ const (
 	headerRoom = 400 // bytes; none is longer
 )
 
-// newHeaders returns the header of an answer with the fields and length bytes, and that of
-// an answer 304, for a caller that has them already.
+// newHeaders returns the header of an answer with the fields and length bytes, and that of its 304.
 func newHeaders(fields *fasthttp.ResponseHeader, length int) (full, notModified header) {
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
@@ -253,7 +241,6 @@ func headerOf(h *fasthttp.ResponseHeader) header {
 	return header{bytes, strings.Index(view(bytes), dateField) + len(dateField)}
 }
 
-// append appends the whole header.
 func (h header) append(dst, date []byte, currentAt time.Time) []byte {
 	from := len(dst) + h.date
 	dst = append(dst, h.bytes...)

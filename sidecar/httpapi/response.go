@@ -17,8 +17,7 @@ import (
 	"rankcache/sidecar/encode"
 )
 
-// Header fields in the form that fasthttp stores them in, so that it need not
-// normalise them.
+// Header fields in the form that fasthttp stores them in, so that it need not normalise them.
 var (
 	headerAge    = []byte("Rankcache-Age-Ms")
 	headerLadder = []byte("Rankcache-Ladder-Age-Ms")
@@ -37,7 +36,6 @@ var (
 	valueSource  = [...][]byte{rankcache.SourceLocal: []byte("local"), rankcache.SourceHot: []byte("hot"), rankcache.SourceRedis: []byte("redis"), rankcache.SourceLedger: []byte("ledger"), rankcache.SourceFinal: []byte("final")}
 )
 
-// responder sends answers and counts them.
 type responder struct {
 	counters  *counters
 	durations *durations
@@ -54,8 +52,7 @@ func (s *responder) count(ctx *fasthttp.RequestCtx, r route, o outcome) {
 
 const contentJSON = "application/json"
 
-// What answers of each source have in common: to copy these fields takes half as long as to
-// set them one by one.
+// What answers of each source have in common: to copy these fields takes half as long as to set them one by one.
 var (
 	sharedFields  = newFields(valueShared)
 	privateFields = newFields(valuePrivate)
@@ -73,8 +70,7 @@ func newFields(caches []byte) *[len(valueSource)]fasthttp.ResponseHeader {
 	return &fields
 }
 
-// sendBody answers with a kept body, packed if the caller takes that, and returns what the
-// caller takes.
+// sendBody answers with a kept body, packed if the caller takes that, and returns what the caller takes.
 func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, asked *lists) coding {
 	a := &c.as[0]
 	takes := accepted(asked.acceptEncoding)
@@ -102,8 +98,7 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call) {
 	}
 }
 
-// sendBehind answers with a kept page whose closing brace c.out replaces. It is
-// not packed: two packed parts are not one answer to every client.
+// sendBehind answers with a kept page whose closing brace c.out replaces, unpacked: two parts are no one packed answer.
 func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body) {
 	a := &c.as[0]
 	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
@@ -134,8 +129,7 @@ func (s *responder) sendBoards(ctx *fasthttp.RequestCtx, c *call) {
 	s.count(ctx, c.route, outcomeNoSource)
 }
 
-// setFields sets the common fields, the tag and the state, if it is known, and drops all
-// other fields.
+// setFields sets the common fields, the tag and the state, if it is known, and drops all other fields.
 func setFields(h, common *fasthttp.ResponseHeader, etag, state []byte) {
 	common.CopyTo(h)
 	h.SetCanonical(headerETag, etag)
@@ -144,8 +138,7 @@ func setFields(h, common *fasthttp.ResponseHeader, etag, state []byte) {
 	}
 }
 
-// stamp adds the fields that are not of the body. The age of a copy that was never compared
-// with Redis is not known, and not sent.
+// stamp adds the fields that are not of the body. An unknown age, of a copy never compared, is not sent.
 func stamp(ctx *fasthttp.RequestCtx, c *call) {
 	if c.noKey {
 		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
@@ -183,8 +176,7 @@ func appendAge(dst []byte, now, currentAt time.Time) []byte {
 	return strconv.AppendInt(dst, max(now.Sub(currentAt).Milliseconds(), 0), 10)
 }
 
-// conditional answers 412 when the caller wants other bytes, and 304 when he has these
-// already.
+// conditional answers 412 when the caller wants other bytes, and 304 when he has these already.
 func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, asked *lists) bool {
 	if len(asked.ifMatch)+len(asked.ifNoneMatch) == 0 || c.route.post() {
 		return false
@@ -207,8 +199,7 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 // lists are the fields of a request that are lists, each of all of its lines.
 type lists struct{ acceptEncoding, ifMatch, ifNoneMatch []byte }
 
-// read finds them in one pass: to look each up by its name took a seventh of an answer's
-// CPU.
+// read finds them in one pass: to look each up by its name took a seventh of an answer's CPU.
 func (l *lists) read(h *fasthttp.RequestHeader) {
 	for key, value := range h.All() {
 		switch string(key) {
@@ -222,7 +213,6 @@ func (l *lists) read(h *fasthttp.RequestHeader) {
 	}
 }
 
-// joined returns a list with one more line.
 func joined(list, line []byte) []byte {
 	if len(list) == 0 {
 		return line
@@ -230,8 +220,7 @@ func joined(list, line []byte) []byte {
 	return slices.Concat(list, []byte(","), line)
 }
 
-// matches compares a list of tags with ours, weakly or strongly, as RFC 9110 wants for
-// If-None-Match and If-Match. Tags of ours hold no comma.
+// matches compares a list of tags with ours, weakly or strongly (RFC 9110). Tags of ours hold no comma.
 func matches(list, etag []byte, weakly bool) bool {
 	if weakly {
 		etag = bytes.TrimPrefix(etag, []byte("W/"))
@@ -287,16 +276,14 @@ type body struct {
 	source     rankcache.Source
 	state      []byte // of the board that it shows, empty if unknown
 	incomplete bool
-	// fresh returns whether the profiles in it are still the newest; nil: there are none,
-	// or they never change.
+	// fresh returns whether the profiles in it are still the newest; nil: there are none, or they never change.
 	fresh func() bool
 
 	packed [codings]atomic.Pointer[encoded] // made at the first request
 	mu     sync.Mutex                       // to make one
 }
 
-// encoded is a body in one content coding. It has an ETag of its own, as it is other
-// bytes.
+// encoded is a body in one content coding. It has an ETag of its own, as it is other bytes.
 type encoded struct {
 	coding     coding
 	data, etag []byte
@@ -329,10 +316,8 @@ func (e *encoded) setHeaders(of *body) {
 	}
 }
 
-// minPacked is the least body, in bytes, that packing is worth it.
-const minPacked = 1 << 10
+const minPacked = 1 << 10 // the least body, in bytes, that packing is worth it
 
-// in returns the body for a caller that takes the coding c.
 func (b *body) in(c coding, p *packer) *encoded {
 	if c == codingNone || len(b.data) < minPacked {
 		return &b.encoded
@@ -340,7 +325,6 @@ func (b *body) in(c coding, p *packer) *encoded {
 	return b.pack(c, p)
 }
 
-// pack returns the body in the coding c, which is not codingNone.
 func (b *body) pack(c coding, p *packer) *encoded {
 	if e := b.packed[c].Load(); e != nil {
 		return e
@@ -357,9 +341,7 @@ func (b *body) pack(c coding, p *packer) *encoded {
 	return e
 }
 
-// appendETag appends the tag of an answer: a hash of its bytes. Answers of
-// Redis differ in published_at alone while the board does not change, so their tag is weak
-// and leaves that out.
+// appendETag appends an answer's tag, a hash. That of Redis's answers is weak and leaves published_at out.
 func appendETag(dst, plain []byte, source rankcache.Source) []byte {
 	if source.IsCopy() {
 		return appendHash(append(dst, '"'), xxhash.Sum64(plain))

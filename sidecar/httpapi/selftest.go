@@ -15,8 +15,7 @@ import (
 	"rankcache"
 )
 
-// trusted reports whether the request cache may be on: not with an error of
-// [checkLibrary], which is logged.
+// trusted reports whether the request cache may be on: not with an error of [checkLibrary], which is logged.
 func trusted(err error, log *slog.Logger) bool {
 	if err != nil {
 		log.Error("request cache is off: this version of fasthttp does not behave as the cache relies on", "error", err)
@@ -24,8 +23,7 @@ func trusted(err error, log *slog.Logger) bool {
 	return err == nil
 }
 
-// libraryEvents are the events that a recorder relies on, for the connection of libraryRequests:
-// when a request is begun, answered and followed by a read.
+// libraryEvents are the events that a recorder relies on, for the connection of libraryRequests.
 const libraryEvents = "active read write idle " + // one request; the first is active before it is read
 	"read active idle active write idle " + // two in one piece
 	"read active read write idle " + // one in two pieces
@@ -37,9 +35,8 @@ func libraryRequests() []string {
 	return []string{get + rest, "GET /304 HTT" + rest + get + rest, get, rest}
 }
 
-// checkLibrary has srv serve a connection in memory, and returns an error if it does not
-// go through the connection states in the order on which the request cache relies, or if
-// its answers differ from those that the cache composes.
+// checkLibrary has srv serve a connection in memory, and returns an error if it does not go through the connection
+// states in the order on which the request cache relies, or if its answers differ from those that the cache composes.
 func checkLibrary(srv *fasthttp.Server) error {
 	b := newBody([]byte("{}"), &rankcache.Answer{Stamp: rankcache.Stamp{State: rankcache.State{Run: 1}}, Source: rankcache.SourceLocal}, nil)
 	c := &scriptedConn{reads: libraryRequests()}

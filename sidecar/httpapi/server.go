@@ -80,17 +80,14 @@ func (s *Server) setDate(now time.Time) {
 // Conns returns how many connections are open now, and how many were ever accepted.
 func (s *Server) Conns() (open int, ever uint64) { return s.conns.Len(), s.conns.Added() }
 
-// Drain makes every answer from now on end its connection, so that few are left
-// when serving ends. Requests are answered as before, but do not wait for local
-// copies any more.
+// Drain makes every answer end its connection, so that few are left, and reads no longer wait for local copies.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.reader.EndWaits()
 }
 
-// Serve answers requests on ln until ctx is done, then closes ln, finishes the
-// current requests and returns. It returns an error if ln failed, or if requests
-// were still unfinished after DrainTimeout.
+// Serve answers requests on ln until ctx is done, then closes ln, finishes the current requests and returns. It returns
+// an error if ln failed, or if requests were still unfinished after DrainTimeout.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := s.server(ln)
 	stopClock := make(chan struct{})
@@ -114,7 +111,6 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// server returns the HTTP server of one listener.
 func (s *Server) server(ln net.Listener) *fasthttp.Server {
 	if httpserve.OnLoopback(ln.Addr()) {
 		return s.fasthttpServer(s.checkVersion(s.checkHost))
@@ -135,8 +131,7 @@ func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Serve
 	}
 }
 
-// checkVersion refuses other versions, which fasthttp lets pass, and ends the connection.
-// It answers requests that concern the server as a whole.
+// checkVersion refuses versions that fasthttp lets pass, and answers requests about the server as a whole.
 func (s *Server) checkVersion(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if c, ok := ctx.Conn().(*clientConn); ok {
@@ -156,8 +151,7 @@ func (s *Server) checkVersion(next fasthttp.RequestHandler) fasthttp.RequestHand
 	}
 }
 
-// checkHost refuses requests for other names, which a page in a browser can make
-// after rebinding its own name to this address.
+// checkHost refuses other names, by which a page in a browser could come that has rebound its own.
 func (s *Server) checkHost(ctx *fasthttp.RequestCtx) {
 	if !httpserve.HostAllowed(view(ctx.Host()), s.cfg.Hosts) {
 		s.refuse(ctx, routeNone, &encode.Problem{Code: encode.CodeWrongHost, Detail: "want localhost, a loopback address or a configured name"})
@@ -166,8 +160,7 @@ func (s *Server) checkHost(ctx *fasthttp.RequestCtx) {
 	s.handle(ctx)
 }
 
-// handle answers one request. fasthttp lets a panic end the process, so it is
-// caught here.
+// handle answers one request. fasthttp lets a panic end the process, so it is caught here.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	c := callOf(ctx)
 	defer s.finish(ctx, c)
@@ -216,9 +209,8 @@ func unreadable() *encode.Problem {
 	return &encode.Problem{Code: encode.CodeBadRequest, Detail: "the request is not well-formed HTTP/1.1"}
 }
 
-// fieldsRead is called when a head has been read. It has fasthttp understand fields of which
-// it knows one spelling: Connection is a list, and letters of either case are the same. A
-// client without a body waits for no 100, and HTTP/1.0 does not know it.
+// fieldsRead has fasthttp understand fields in any spelling: Connection is a list, and letters of either case are the
+// same. A client without a body waits for no 100, and HTTP/1.0 does not know it.
 func fieldsRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if !h.ConnectionClose() && hasOption(h.RawHeaders(), fasthttp.HeaderConnection, "close") {
 		h.SetConnectionClose()
@@ -236,8 +228,7 @@ func fieldsRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 
 const expectContinue = "100-continue"
 
-// hasOption reports whether the lists in the lines of a field hold the option, in any case.
-// The head is raw, because fasthttp forgets all but the last line of Connection.
+// hasOption reports whether a field's lists hold the option, in the raw head: fasthttp forgets earlier lines.
 func hasOption(head []byte, field, option string) bool {
 	for line := range bytes.SplitSeq(head, []byte(lineEnd)) {
 		name, list, _ := bytes.Cut(line, []byte(":"))

@@ -47,7 +47,7 @@ func startReader(t testing.TB, r *sidecar.Reader, cfg Config, log *slog.Logger) 
 
 func serveOn(t testing.TB, s *Server, addr string) string {
 	t.Helper()
-	ln, err := httpserve.Listen(addr)
+	ln, err := httpserve.Listen(addr, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func (c writesConn) Write(p []byte) (int, error) {
 // TestPageIsOneWrite: a page as long as one of 50 rows with profiles is sent at once.
 func TestPageIsOneWrite(t *testing.T) {
 	const profiled = 8 << 10
-	ln, err := httpserve.Listen("127.0.0.1:0")
+	ln, err := httpserve.Listen("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,24 +3,24 @@ package live
 import (
 	"slices"
 	"strconv"
+	"time"
+
+	"rankcache"
+	"rankcache/wire"
 )
 
-// pageShare is which part of the page's bytes a diff may have, in percent; else the page is
-// sent.
-const pageShare = 70
+const pageShare = 70 // which part of the page's bytes a diff may have, in percent; else the page is sent
 
-// eventRoom is room for what events have beside the page's bytes: a name, ids and a length.
-const eventRoom = 160
+const eventRoom = 160 // room for what events have beside the page's bytes: a name, ids and a length
 
 // Message is an update whose encoding is not shared.
 type Message struct {
 	Meta
-	ID   string
-	Base string // the version that a diff is of; "": the page
-	Len  int    // rows of the page
-	Rows []*Row
-	// Positions are those of Rows, of a diff.
-	Positions []int
+	ID        string
+	Base      string // the version that a diff is of; "": the page
+	Len       int    // rows of the page
+	Rows      []*Row
+	Positions []int // those of Rows, of a diff
 }
 
 // Message returns what an event of kind Update tells.
@@ -62,8 +62,7 @@ func (v *version) encode(base uint64) encoding {
 	return encoding{base, v.appendDiffEvent(make([]byte, 0, v.diffLength(at)+eventRoom), base, at), false}
 }
 
-// changed appends the positions whose rows have changed since the version base, and reports
-// whether the page is sent in place of a diff.
+// changed appends the positions of rows changed since base, and reports whether the page is sent in place.
 func (v *version) changed(at []int, base uint64) (changed []int, page bool) {
 	if base == 0 {
 		return at, true
@@ -126,4 +125,53 @@ func appendNumber(dst []byte, n uint64) []byte {
 		return append(dst, "null"...)
 	}
 	return strconv.AppendUint(dst, n, 10)
+}
+
+// Kind is what an [Event] is.
+type Kind uint8
+
+// The kinds of events.
+const (
+	// Update is the page or a diff: see [Event.SSE] and [Event.Message].
+	Update  Kind = iota
+	Age          // the heartbeat: Event.Age and Event.Source
+	End          // the last event, for Event.Code; the client may come back after Event.Retry
+	Expired      // the last event of a subscription whose [Options.Lifetime] is over. Clients are not sent it.
+)
+
+// Code is why a stream ends.
+type Code string
+
+// The codes of [End].
+const (
+	CodeBlocked  Code = "blocked"  // the operator has blocked the board
+	CodeDeleted  Code = "deleted"  // Redis has no such board any more, or its period is not kept
+	CodeDraining Code = "draining" // this process is about to end
+)
+
+// Event is one event of a stream.
+type Event struct {
+	Kind   Kind
+	Code   Code
+	Retry  time.Duration
+	Age    time.Duration
+	Source rankcache.Source
+
+	version *version
+	base    uint64 // the version that the client has; 0: the page is sent
+}
+
+// SSE returns the event as a server-sent event. The bytes may be shared.
+func (ev *Event) SSE() (dst []byte) {
+	switch ev.Kind {
+	case Update:
+		return ev.version.sse(ev.base)
+	case Age:
+		dst = strconv.AppendInt(append(dst, "event: age\ndata: {\"age_ms\":"...), ev.Age.Milliseconds(), 10)
+		dst = wire.AppendString(append(dst, `,"source":`...), ev.Source.String())
+	default:
+		dst = strconv.AppendInt(append(dst, "event: end\nretry: "...), ev.Retry.Milliseconds(), 10)
+		dst = wire.AppendString(append(dst, "\ndata: {\"code\":"...), string(ev.Code))
+	}
+	return append(dst, "}\n\n"...)
 }

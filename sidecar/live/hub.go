@@ -23,25 +23,22 @@ const (
 	DefaultStreams   = 10_000
 	DefaultPoll      = time.Second
 	DefaultHeartbeat = 5 * time.Second
-	// MaxSmall is how many keys of boards that Redis answers have subscribers at once: each
-	// is one call each [Config.Poll].
+	// MaxSmall is how many keys of boards that Redis answers have subscribers at once, one call each [Config.Poll].
 	MaxSmall = 100
 )
 
 // Errors of [Hub.Subscribe], beside those of a [sidecar.Reader].
 var (
 	// ErrStreams reports that there are as many subscribers, or keys of small boards, as may be.
-	ErrStreams = errors.New("too many live streams")
-	// ErrDraining reports that the process is about to end.
-	ErrDraining = errors.New("the sidecar is draining")
+	ErrStreams  = errors.New("too many live streams")
+	ErrDraining = errors.New("the sidecar is draining") // reports that the process is about to end
 )
 
 // Config is how a [Hub] behaves; zeros take the defaults.
 type Config struct {
 	Interval time.Duration // shortest time between two versions of a key
 	Streams  int           // most subscribers at once
-	// Poll is how often a publisher reads what no signal tells of: other profiles, another
-	// tier, and boards that Redis answers.
+	// Poll is how often a publisher reads what no signal tells of: profiles, another tier, Redis's boards.
 	Poll      time.Duration
 	Heartbeat time.Duration    // between two [Age] events
 	Drain     time.Duration    // how long the process still answers after [Hub.Drain]
@@ -59,8 +56,7 @@ type Key struct {
 	Before   Before
 }
 
-// Before is the board of the period before, whose ranks the rows have once it is closed. Its zero
-// value is that of pages without a trend.
+// Before is the board of the period before, of whose final ranks the rows tell. Zero: no trend.
 type Before struct {
 	Board rankcache.BoardID
 	Tag   string // of its period
@@ -80,9 +76,12 @@ type Hub struct {
 	metrics *metrics
 	life    context.Context // until Drain
 
+	waking sync.Mutex // held while those wait who wake subscribers
+	woken  int        // since the last pause
+
 	mu         sync.RWMutex // nothing is called under it
 	publishers map[Key]*publisher
-	byBoard    map[rankcache.BoardID][]*publisher
+	byBoard    map[rankcache.BoardID]map[*publisher]bool
 	streams    int
 	small      int // publishers of small boards
 	endLife    context.CancelFunc
@@ -94,7 +93,7 @@ type Hub struct {
 func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error) {
 	cfg.Interval, cfg.Streams = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams)
 	cfg.Poll, cfg.Heartbeat = cmp.Or(cfg.Poll, DefaultPoll), cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
-	h := &Hub{cfg: cfg, reader: r, publishers: make(map[Key]*publisher), byBoard: make(map[rankcache.BoardID][]*publisher)}
+	h := &Hub{cfg: cfg, reader: r, publishers: make(map[Key]*publisher), byBoard: make(map[rankcache.BoardID]map[*publisher]bool)}
 	if h.cfg.Now == nil {
 		h.cfg.Now = time.Now
 	}
@@ -104,12 +103,11 @@ func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error)
 	return h, err
 }
 
-// Changed signals the publishers of a board. It returns at once; for a board without subscribers
-// it is one look-up.
+// Changed signals the publishers of a board. It returns at once; for a board without subscribers it is one look-up.
 func (h *Hub) Changed(board rankcache.BoardID) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	for _, p := range h.byBoard[board] {
+	for p := range h.byBoard[board] {
 		p.signal()
 	}
 }
@@ -117,8 +115,7 @@ func (h *Hub) Changed(board rankcache.BoardID) {
 // Options are those of a subscription.
 type Options struct {
 	LastID string // of the event that the client has got last, "" if none
-	// Lifetime is the time after which the client has to subscribe to another key, because its
-	// class's board is another one then; 0: there is none.
+	// Lifetime is after how long the client has to subscribe anew, as the class has another board; 0: never.
 	Lifetime time.Duration
 }
 
@@ -162,7 +159,6 @@ func (h *Hub) join(key Key) (*publisher, error) {
 	return p, nil
 }
 
-// leave removes a subscriber of the publisher.
 func (h *Hub) leave(p *publisher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,11 +167,26 @@ func (h *Hub) leave(p *publisher) {
 	h.running.Done()
 }
 
-// hasSubscribers reports whether the publisher has any.
-func (h *Hub) hasSubscribers(p *publisher) bool {
+func (h *Hub) subscribersOf(p *publisher) int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return p.subscribers > 0
+	return p.subscribers
+}
+
+const (
+	// wokenAtOnce is how many subscribers are woken between two pauses of wakePause: requests for pages come in between.
+	wokenAtOnce = 50
+	wakePause   = time.Millisecond
+)
+
+func (h *Hub) wake(signal chan struct{}, n int) {
+	h.waking.Lock()
+	defer h.waking.Unlock()
+	if h.woken += n; h.woken > wokenAtOnce {
+		time.Sleep(wakePause)
+		h.woken = n
+	}
+	close(signal)
 }
 
 // removeUnused removes a publisher, unless it has subscribers, and returns whether it did.
@@ -196,7 +207,7 @@ func (h *Hub) remove(p *publisher) {
 	h.removeLocked(p)
 }
 
-// follow has the publisher follow the boards that its page is made of by now: its class may have been set, or removed, since.
+// follow has the publisher follow the boards of its page: its class may have been set or removed since.
 func (h *Hub) follow(p *publisher) {
 	boards := h.reader.Tiers().Parts(p.key.Board)
 	if slices.Equal(boards, p.boards) {
@@ -216,14 +227,16 @@ func (h *Hub) removeLocked(p *publisher) {
 
 func (h *Hub) addLocked(p *publisher) {
 	for _, b := range p.boards {
-		h.byBoard[b] = append(h.byBoard[b], p)
+		if h.byBoard[b] == nil {
+			h.byBoard[b] = make(map[*publisher]bool)
+		}
+		h.byBoard[b][p] = true
 	}
 }
 
 func (h *Hub) forgetLocked(p *publisher) {
 	for _, b := range p.boards {
-		others := slices.DeleteFunc(h.byBoard[b], func(other *publisher) bool { return other == p })
-		if h.byBoard[b] = others; len(others) == 0 {
+		if delete(h.byBoard[b], p); len(h.byBoard[b]) == 0 {
 			delete(h.byBoard, b)
 		}
 	}
@@ -269,8 +282,7 @@ func (h *Hub) Draining() bool { return h.life.Err() != nil }
 // Wait returns when all publishers have ended and all subscribers are closed, after Drain.
 func (h *Hub) Wait() { h.running.Wait() }
 
-// End returns the last event of a client, with a pause before it comes back that is not the same
-// for all. While the process drains it would find it draining again, so the pause is longer.
+// End returns a client's last event, with a pause before it comes back, not the same for all, longer in a drain.
 func (h *Hub) End(code Code) Event {
 	ev := Event{Kind: End, Code: code, Retry: 100*time.Millisecond + rand.N(900*time.Millisecond)}
 	if code == CodeDraining {

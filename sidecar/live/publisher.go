@@ -17,18 +17,14 @@ import (
 )
 
 const (
-	// history is from how many versions of a key diffs are made; who has an older one gets the page.
-	history = 64
-	// keepFor is how long a publisher stays without subscribers, so that a stream that was cut can
-	// go on.
+	history = 64 // from how many versions of a key diffs are made; who has an older one gets the page
+	// keepFor is how long a publisher stays without subscribers, so that a stream that was cut can go on.
 	keepFor = 30 * time.Second
 )
 
-// errEnded reports that a publisher has ended. The key gets another one.
-var errEnded = errors.New("the publisher has ended")
+var errEnded = errors.New("the publisher has ended") // reports that a publisher has ended. The key gets another one.
 
-// publisher reads the page of a key and makes its versions, for all subscribers of the key. Fields
-// without another guard belong to the goroutine of run.
+// publisher reads a key's page and makes its versions for all subscribers. Unguarded fields are run's.
 type publisher struct {
 	hub         *Hub
 	key         Key
@@ -55,16 +51,16 @@ type publisher struct {
 
 // state is what subscribers see of a publisher. It is never changed.
 type state struct {
-	version *version      // the newest; nil: none was made yet
-	ended   Code          // why the publisher has ended, "" if it has not
-	newer   chan struct{} // closed when there is a newer state
+	version *version        // the newest; nil: none was made yet
+	ended   Code            // why the publisher has ended, "" if it has not
+	newer   []chan struct{} // closed, one after the other, when there is a newer state; each for a part of the subscribers
 }
 
 func newPublisher(h *Hub, key Key) *publisher {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	p := &publisher{hub: h, key: key, boards: h.reader.Tiers().Parts(key.Board), epoch: hex.EncodeToString(random[:]), changed: make(chan struct{}, 1), waiting: make(chan chan<- error), done: make(chan struct{})}
-	p.state.Store(&state{newer: make(chan struct{})})
+	p.state.Store(&state{newer: newSignals(1)})
 	return p
 }
 
@@ -153,7 +149,7 @@ func (p *publisher) poll(ctx context.Context) {
 		return
 	}
 	switch {
-	case p.hub.hasSubscribers(p):
+	case p.hub.subscribersOf(p) > 0:
 		p.idleSince = time.Time{}
 		p.hub.follow(p)
 		for _, b := range p.boards {
@@ -184,7 +180,6 @@ func (p *publisher) answer(ctx context.Context, first chan<- error) {
 	}
 }
 
-// appendWaiting appends those who wait now.
 func (p *publisher) appendWaiting(all []chan<- error) []chan<- error {
 	for {
 		select {
@@ -196,7 +191,6 @@ func (p *publisher) appendWaiting(all []chan<- error) []chan<- error {
 	}
 }
 
-// read reads the page and publishes it if it has changed.
 func (p *publisher) read(ctx context.Context) {
 	a := p.page(ctx)
 	p.take(ctx, &a)
@@ -220,7 +214,6 @@ func (p *publisher) take(ctx context.Context, a *rankcache.Answer) {
 	}
 }
 
-// page reads the page.
 func (p *publisher) page(ctx context.Context) rankcache.Answer {
 	q := p.query()
 	q.CopiesOnly = true
@@ -279,8 +272,7 @@ func (p *publisher) update(ctx context.Context, a *rankcache.Answer) {
 	}
 }
 
-// trend returns the ranks of the rows' members in the period before, nil while they may still change
-// or can't be read, or if the key has none.
+// trend returns the ranks in the period before; nil while they may change, can't be read or are not wanted.
 func (p *publisher) trend(ctx context.Context, a *rankcache.Answer) *encode.Trend {
 	if p.key.Before.Board == "" || len(a.Entries) == 0 {
 		return nil
@@ -296,7 +288,6 @@ func (p *publisher) trend(ctx context.Context, a *rankcache.Answer) *encode.Tren
 	return &encode.Trend{Ranks: ranks}
 }
 
-// join returns the profiles of the rows, if the key has them.
 func (p *publisher) join(ctx context.Context, rows []rankcache.Entry) (j encode.Joined) {
 	if !p.key.Profiles {
 		return j
@@ -310,11 +301,22 @@ func (p *publisher) join(ctx context.Context, rows []rankcache.Entry) (j encode.
 
 // publish replaces the state and wakes the subscribers.
 func (p *publisher) publish(s state) {
-	s.newer = make(chan struct{})
-	close(p.state.Swap(&s).newer)
+	n := p.hub.subscribersOf(p)
+	s.newer = newSignals(1 + n/wokenAtOnce)
+	old := p.state.Swap(&s).newer
+	for _, newer := range old {
+		p.hub.wake(newer, n/len(old))
+	}
 }
 
-// end ends the publisher and its subscriptions.
+func newSignals(n int) []chan struct{} {
+	all := make([]chan struct{}, n)
+	for i := range all {
+		all[i] = make(chan struct{})
+	}
+	return all
+}
+
 func (p *publisher) end(code Code) {
 	p.ended = true
 	p.notSmall()

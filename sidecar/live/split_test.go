@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
-	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/fixture"
+	"rankcache/internal/testkit/kit"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 )
@@ -162,7 +162,7 @@ func TestSplitOfRedisIsPolled(t *testing.T) {
 	before := s.Calls.Load()
 	shard := s.Move(t, fixture.Member(2), 60)
 	s.hub.Changed(shard)
-	testkit.Eventually(t, 10*time.Second, func() error {
+	kit.Eventually(t, 10*time.Second, func() error {
 		if n := s.Calls.Load() - before; n < 2 {
 			return fmt.Errorf("%d polls", n)
 		}
@@ -196,9 +196,9 @@ func TestClassIsSplitLater(t *testing.T) {
 	}
 	for range 2 {
 		s.tiers.Store(one)
-		testkit.Eventually(t, 10*time.Second, follows(s.ID))
+		kit.Eventually(t, 10*time.Second, follows(s.ID))
 		s.tiers.Store(split)
-		testkit.Eventually(t, 10*time.Second, follows("gift:7.s3"))
+		kit.Eventually(t, 10*time.Second, follows("gift:7.s3"))
 	}
 	s.wait("local")
 }

@@ -9,6 +9,7 @@ import (
 // Subscriber is the subscription of one client. One goroutine at a time calls its methods.
 type Subscriber struct {
 	publisher *publisher
+	seat      int       // decides with which others it is woken
 	sent      uint64    // the version that the client has; 0: none that a diff could be made from
 	beatAt    time.Time // of the next heartbeat
 	expiresAt time.Time // zero: never
@@ -16,7 +17,7 @@ type Subscriber struct {
 }
 
 func newSubscriber(p *publisher, o *Options) *Subscriber {
-	s, now := &Subscriber{publisher: p, timer: time.NewTimer(0)}, time.Now()
+	s, now := &Subscriber{publisher: p, seat: rand.Int(), timer: time.NewTimer(0)}, time.Now()
 	if o.Lifetime != 0 {
 		s.expiresAt = now.Add(o.Lifetime)
 	}
@@ -39,8 +40,7 @@ func (s *Subscriber) beatIn(now time.Time, d time.Duration) {
 	s.timer.Reset(d)
 }
 
-// Next waits for the next event. The error is that of ctx. A client that takes long to be sent an
-// event gets the newest version next, whatever came in between.
+// Next waits for the next event, for a slow client the newest version. The error is that of ctx.
 func (s *Subscriber) Next(ctx context.Context) (Event, error) {
 	for {
 		newest := s.publisher.state.Load()
@@ -48,7 +48,7 @@ func (s *Subscriber) Next(ctx context.Context) (Event, error) {
 			return ev, nil
 		}
 		select {
-		case <-newest.newer:
+		case <-newest.newer[s.seat%len(newest.newer)]:
 		case <-s.timer.C:
 		case <-ctx.Done():
 			return Event{}, ctx.Err()

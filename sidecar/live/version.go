@@ -12,8 +12,7 @@ import (
 	"rankcache/wire"
 )
 
-// Row is one row of a page. It is shared by the versions that have it in the same place, and
-// holds no memory of the board that it was read from.
+// Row is a row of a page, shared by versions with the same one. It holds no memory of its board.
 type Row struct {
 	Member  string
 	Score   float64 // as it is shown
@@ -24,8 +23,7 @@ type Row struct {
 	since   uint64  // the version that brought it
 }
 
-// Profile returns the member's profile as JSON, "null" if there is none, nil if none was
-// asked for.
+// Profile returns the member's profile as JSON, "null" if there is none, nil if none was asked for.
 func (r *Row) Profile() []byte {
 	if r.profile == 0 {
 		return nil
@@ -57,10 +55,9 @@ type Meta struct {
 	Members         int
 	At              time.Time // of publication
 	Life            rankcache.Life
-	Incomplete      bool // as in [rankcache.Answer]
-	ProfilesMissing int  // how many profiles may still come
-	// Trend is the tag of the period whose ranks the rows have; "": there are none.
-	Trend string
+	Incomplete      bool   // as in [rankcache.Answer]
+	ProfilesMissing int    // how many profiles may still come
+	Trend           string // the tag of the period whose ranks the rows have; "": there are none
 }
 
 // encoding is a version as a server-sent event, from a version that is known to the client.
@@ -124,8 +121,7 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, data *rankcach
 	v.rows[i] = r
 }
 
-// appendMore appends what pages of a stream have beside those of GET …/top: the run, and the
-// class if it names the board, as there.
+// appendMore appends what streams have beside GET …/top: the run, and the class if it names the board.
 func (v *version) appendMore(tail []byte) []byte {
 	tail = appendNumber(append(tail[:len(tail)-1], `,"run":`...), v.State.Run)
 	if v.Trend != "" {

@@ -13,15 +13,12 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/wire"
 )
-
-func TestMain(m *testing.M) { testkit.Main(m) }
 
 const board = rankcache.BoardID("b")
 

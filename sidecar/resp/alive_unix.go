@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// peek reports whether unread bytes have come, and whether the connection is
-// open.
+// peek reports whether unread bytes have come, and whether the connection is open.
 func peek(c net.Conn) (pending, open bool) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {

@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"rankcache"
@@ -17,8 +18,7 @@ const (
 // errRows reports more rows than one answer about a split board has.
 var errRows = fmt.Errorf("it has more than %d such rows, want fewer", rankcache.MaxTop)
 
-// version is a version of the protocol, 2 or 3, which replies are written in.
-type version uint8
+type version uint8 // a version of the protocol, 2 or 3, which replies are written in
 
 // lookup is a question to the copies of boards, with its answer. It is used again.
 type lookup struct {
@@ -26,12 +26,14 @@ type lookup struct {
 	as      [1]rankcache.Answer
 	members []string
 	scores  rankcache.ScoreRange
-	n       int // rows of the answer that a read by rank wants; -1: too many
+	n       int       // rows of the answer that a read by rank wants; -1: too many
+	off     time.Time // when the page was current that lacks a member; zero: none does
 }
 
-// read reads what q asks for from a copy of its board, which is counted elsewhere, or of a split board from copies of its shards
-// that are not older than maxAge, 0: of any age, and else from Redis.
+// read reads what q asks for from a copy of its board, which is counted elsewhere, or of a split board from copies of
+// its shards that are not older than maxAge, 0: of any age, and else from Redis.
 func (l *lookup) read(r rankcache.Reader, q *form, maxAge time.Duration) {
+	l.off = time.Time{}
 	l.qs[0] = rankcache.Query{Board: q.board, Order: q.order, Limit: 1, CopiesOnly: !q.split, Uncounted: !q.split}
 	if q.split {
 		l.qs[0].MaxAge = maxAge
@@ -53,7 +55,11 @@ func (l *lookup) read(r rankcache.Reader, q *form, maxAge time.Duration) {
 		for _, m := range q.members {
 			l.members = append(l.members, text(m))
 		}
-		query.Members, query.Limit = l.members, 0
+		if query.Members = l.members; q.split {
+			query.Limit = 0
+		} else { // a hot page answers of members beside rows, best first
+			query.Order = rankcache.Descending
+		}
 	case q.verb == zRevRange || q.verb == zRange:
 		l.readRange(r, q)
 		return
@@ -61,12 +67,20 @@ func (l *lookup) read(r rankcache.Reader, q *form, maxAge time.Duration) {
 	r.Read(context.Background(), l.qs[:], l.as[:])
 	a := &l.as[0]
 	switch {
-	case a.Err == nil && a.Source != rankcache.SourceLocal && !q.split:
+	case a.Err == nil && a.Source != rankcache.SourceLocal && !q.split && (len(q.members) == 0 || slices.ContainsFunc(a.Own, isElsewhere)):
+		if len(q.members) > 0 {
+			l.off = a.CurrentAt
+		}
 		a.Fail(rankcache.ErrNotKept)
 	case q.split:
 		failOwn(a)
+	case q.verb == zRank && a.Err == nil && a.Own[0].Rank > 0:
+		a.Own[0].Rank = a.Members + 1 - a.Own[0].Rank
 	}
 }
+
+// isElsewhere reports whether a member is not on the page.
+func isElsewhere(own rankcache.Own) bool { return own.Err != nil }
 
 // failOwn makes an error of a member that of the answer.
 func failOwn(a *rankcache.Answer) {
@@ -78,12 +92,9 @@ func failOwn(a *rankcache.Answer) {
 	}
 }
 
-// splitReads is how often rows of a split board are read by rank. One that Redis is asked for may have another end at each read: then
-// the last one is answered.
-const splitReads = 4
+const splitReads = 4 // how often a split board is read by rank until its end is the same; the last one is answered
 
-// readRange reads rows by rank. Where ranks count from the end, that has to be known first; it is
-// another one if the board is published in between.
+// readRange reads rows by rank. Counting from the end takes a look first, and the end may have moved by then.
 func (l *lookup) readRange(r rankcache.Reader, q *form) {
 	query, a, most := &l.qs[0], &l.as[0], maxRows
 	if q.split {
@@ -135,7 +146,6 @@ func (l *lookup) append(dst []byte, q *form, s *Server, v version) ([]byte, bool
 	return append(dst, reply...), true
 }
 
-// isCut reports whether there are more rows by score than were read.
 func (l *lookup) isCut(q *form) bool {
 	rows := int64(l.as[0].Matches) - q.offset
 	if q.count >= 0 {
@@ -144,8 +154,7 @@ func (l *lookup) isCut(q *form) bool {
 	return rows > int64(l.qs[0].Limit)
 }
 
-// resolve returns the first row and the number of rows from start to stop of a board
-// with so many members; negative ranks count from the end.
+// resolve returns first row and number of rows from start to stop; negative ranks count from the end.
 func resolve(start, stop int64, members int) (from, n int) {
 	all := int64(members)
 	if start < 0 {
@@ -161,7 +170,6 @@ func resolve(start, stop int64, members int) (from, n int) {
 	return int(start), int(stop-start) + 1
 }
 
-// rows appends rows.
 func (v version) rows(dst []byte, rows []rankcache.Entry, scores bool) []byte {
 	pairs := scores && v == 3
 	n := len(rows)
@@ -189,7 +197,6 @@ func (v version) score(dst []byte, score float64) []byte {
 	return appendBulk(dst, digits)
 }
 
-// null appends the reply for what is not there.
 func (v version) null(dst []byte, array bool) []byte {
 	switch {
 	case v == 3:
@@ -200,7 +207,6 @@ func (v version) null(dst []byte, array bool) []byte {
 	return append(dst, "$-1\r\n"...)
 }
 
-// standings appends ranks or scores of members.
 func (v version) standings(dst []byte, q *form, rows []rankcache.Own) []byte {
 	if q.verb == zRank || q.verb == zRevRank {
 		return v.rank(dst, &rows[0], q.score)
@@ -233,7 +239,6 @@ func (s *Server) fresh(currentAt time.Time) bool {
 	return s.cfg.MaxAge == 0 || time.Since(currentAt) <= s.cfg.MaxAge
 }
 
-// boardOf returns the board of a key.
 func (s *Server) boardOf(key []byte, well bool) (rankcache.BoardID, bool) {
 	board, ok := s.cfg.Names.BoardOfKey(text(key))
 	return board, ok && well

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"errors"
-	"sync/atomic"
 
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar/internal/conn"
@@ -13,15 +12,13 @@ const (
 	keepRoom  = 16 << 10 // bytes of it that a connection keeps
 )
 
-// buffer is what a connection has read.
 type buffer struct {
-	in    []byte
-	from  int           // of what is not parsed
-	held  int64         // bytes of in that count for maxHeld
-	total *atomic.Int64 // held of all connections
+	in   []byte
+	from int   // of what is not parsed
+	held share // of in
+	args share // of the places of its arguments
 }
 
-// read reads more of what the client sends.
 func (b *buffer) read(client *conn.Conn) error {
 	if len(b.in) == cap(b.in) {
 		if err := b.grow(client, max(firstRoom, 2*len(b.in))); err != nil {
@@ -40,32 +37,29 @@ func (b *buffer) read(client *conn.Conn) error {
 	return err
 }
 
-// errHeld ends a connection whose large command is one too many.
-var errHeld = errors.New("too many large commands at once")
+var errHeld = errors.New("too many large commands at once") // ends a connection whose large command is one too many
 
 // grow makes room for so many bytes, if the large commands of all connections leave it.
 func (b *buffer) grow(client *conn.Conn, room int) error {
-	if more := int64(room) - b.held; room > keepRoom {
-		if b.total.Add(more) > maxHeld {
-			b.total.Add(-more)
-			_, _ = client.Write([]byte("-ERR RANKCACHE " + errHeld.Error() + "\r\n"))
-			return errHeld
-		}
-		b.held += more
+	if room > keepRoom && !b.held.set(int64(room)) {
+		return refuseHeld(client)
 	}
 	b.in = append(make([]byte, 0, room), b.in...)
 	return nil
 }
 
+func refuseHeld(client *conn.Conn) error {
+	_, _ = client.Write([]byte("-ERR RANKCACHE " + errHeld.Error() + "\r\n"))
+	return errHeld
+}
+
 // shrink gives back the room of what was read.
 func (b *buffer) shrink() {
 	b.in = nil
-	b.total.Add(-b.held)
-	b.held = 0
+	b.held.set(0)
 }
 
-// rest is called between two reads: it keeps the beginning of a command, and gives back
-// what one large command took.
+// rest is called between two reads: it keeps the beginning of a command, and gives back what one large command took.
 func (b *buffer) rest(client *conn.Conn) {
 	left := copy(b.in, b.in[b.from:])
 	began := b.from > 0

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// kind is what the listener does with a command.
-type kind uint8
+type kind uint8 // what the listener does with a command
 
 const (
 	kindPass      kind = iota // passed on
@@ -20,8 +19,7 @@ const (
 	kindScript // passed on; may write to any board
 )
 
-// verb is a command by its place in [commands].
-type verb uint8
+type verb uint8 // a command by its place in [commands]
 
 // The commands that are distinguished. The first ones are answered here.
 const (
@@ -129,8 +127,7 @@ func is(arg []byte, word string) bool {
 	return true
 }
 
-// isHTTP reports whether the line is of an HTTP request, which a page in a browser can
-// have it send here.
+// isHTTP reports whether the line is of an HTTP request, which a page in a browser can have it send here.
 func isHTTP(cmd *command) bool {
 	if cmd.raw[0] == '*' {
 		return false

@@ -4,15 +4,16 @@
 // What a connection's bytes pass, in this order:
 //
 //	session.go      session.serve: reads, answers all complete commands, writes once
-//	buffer.go       buffer: room for what was read, also for large commands
+//	buffer.go       buffer: room for what was read, also for large commands, counted by held.go
 //	kept.go         memo: a read whose bytes came before is not parsed again
 //	frame.go        parser: commands, with limits; malformed ones end the connection
 //	commands.go     what becomes of a command, by its name
 //	form.go         parseForm: the well-formed reads of one key
-//	answer.go       answer: the reply from a copy of the board, as Redis gives it;
-//	                double.go writes scores
+//	answer.go       answer: the reply from a copy of the board, as Redis gives it
 //	kept.go         kept: replies are encoded once for each top
 //	split.go        reads of boards that are kept as shards, of which nothing is passed on
+//	agree.go        settle: rows of a hot board, and what Redis has of a member that is not among
+//	                them, are of one page
 //	handshake.go    handshake: HELLO, AUTH and others, answered here and repeated to the upstream
 //	passing.go      pass and finishRun: all else goes to the upstream, a run of commands at
 //	                once, and nothing is answered here until its replies are passed back;
@@ -24,9 +25,8 @@
 // learner.go has a connection of its own learn the facts.go of the upstream: which
 // commands it knows. server.go has the listener, its limits and its drain.
 //
-// A parser of our own, not a library's: commands that pass on need their bytes, the errors
-// of malformed frames are Redis's, and a command may be cut anywhere without being
-// parsed again from its beginning.
+// A parser of our own, not a library's: commands that pass on need their bytes, the errors of malformed frames are
+// Redis's, and a command may be cut anywhere without being parsed again from its beginning.
 //
 // Entry: [New], then [Server.Serve] and [Server.Run].
 //

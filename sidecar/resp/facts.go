@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// facts are what was learned from the upstream: what it knows.
-// They are never changed, only replaced.
+// facts are what was learned from the upstream: what it knows. They are never changed, only replaced.
 type facts struct {
 	rangeOptions bool              // ZRANGE takes BYSCORE, REV and LIMIT
 	rankScore    bool              // ZRANK takes WITHSCORE
@@ -21,19 +20,16 @@ type facts struct {
 	unknown      map[string]string // the error that a subcommand of CLIENT gets
 }
 
-// flags of one command, as COMMAND tells them.
-type flags struct{ readonly, blocking bool }
+type flags struct{ readonly, blocking bool } // of one command, as COMMAND tells them
 
-// unlearned holds for every server, and before the first was asked.
-var unlearned = &facts{}
+var unlearned = &facts{} // holds for every server, and before the first was asked
 
 const (
 	noKey     = "rankcache:none" // no such key is there, so that asking for it costs nothing
 	probeName = "RANKCACHE"
 )
 
-// optional are subcommands of CLIENT that client libraries send when they connect, also to
-// servers that do not know them.
+// optional are subcommands of CLIENT that libraries send on connecting, also to servers that don't know them.
 var optional = []string{"SETINFO", "MAINT_NOTIFICATIONS"}
 
 // learn asks the upstream, on a connection that is logged in and speaks RESP2.
@@ -74,7 +70,6 @@ func (f *facts) setHello(proto int, reply []byte) {
 	}
 }
 
-// appendHello appends the reply to HELLO for a connection.
 func (f *facts) appendHello(dst []byte, proto version, id uint64) []byte {
 	at := f.helloID[proto]
 	dst = append(dst, f.hello[proto][:at]...)
@@ -111,8 +106,7 @@ func addFlags(all map[string]flags, commands any) {
 	}
 }
 
-// flagsOf returns the flags of a command, those of its subcommand if that has some; none of one that the upstream does
-// not know.
+// flagsOf returns the flags of a command, or of its subcommand; none of one that the upstream does not know.
 func (f *facts) flagsOf(args [][]byte) flags {
 	var room [64]byte
 	if len(args[0]) > len(room)/2 {
@@ -127,7 +121,6 @@ func (f *facts) flagsOf(args [][]byte) flags {
 	return f.flags[string(name)]
 }
 
-// texts returns the texts in a reply, one after the other.
 func texts(reply []byte) (all []string) {
 	var walk func(v any)
 	walk = func(v any) {

@@ -24,8 +24,7 @@ type form struct {
 	members       [][]byte
 }
 
-// parseForm returns the read that the command is, false if it is malformed, or has a
-// form that the upstream does not know, or one that is seldom enough for the upstream.
+// parseForm returns the read that the command is; false: malformed, unknown to the upstream, or left to it.
 func (f *facts) parseForm(v verb, args [][]byte) (q form, ok bool) {
 	q = form{verb: v, count: -1}
 	if len(args) < 2 {
@@ -62,7 +61,6 @@ func direction(reverse bool) rankcache.Direction {
 	return rankcache.Ascending
 }
 
-// parseRange reads the arguments of ZRANGE and ZREVRANGE.
 func (q *form) parseRange(args [][]byte, options bool) bool {
 	if len(args) < 2 {
 		return false
@@ -98,7 +96,6 @@ func (q *form) parseRange(args [][]byte, options bool) bool {
 	return start && stop && !limit
 }
 
-// parseByScore reads the arguments of ZRANGEBYSCORE and ZREVRANGEBYSCORE.
 func (q *form) parseByScore(args [][]byte) bool {
 	if len(args) < 2 {
 		return false
@@ -139,8 +136,7 @@ func (q *form) parseBounds(lo, hi []byte) (ok bool) {
 	return okLo && okHi
 }
 
-// parseBound returns the end of a range of scores, as one that is included: one that
-// is not is moved by the smallest step in a direction.
+// parseBound returns an end of a range of scores, included: else moved by the smallest step in a direction.
 func parseBound(arg []byte, towards float64) (bound float64, ok bool) {
 	open := len(arg) > 0 && arg[0] == '('
 	if open {
@@ -152,8 +148,7 @@ func parseBound(arg []byte, towards float64) (bound float64, ok bool) {
 	return bound, ok
 }
 
-// parseScore accepts decimal numbers and infinities. What else strtod accepts, such
-// as hexadecimal numbers and leading spaces, is the upstream's.
+// parseScore accepts decimal numbers and infinities; strtod's further forms are the upstream's.
 func parseScore(arg []byte) (float64, bool) {
 	digits := arg
 	if len(digits) > 0 && (digits[0] == '-' || digits[0] == '+') {

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Limits of one command. Redis takes 512 MB an argument; here a command is held whole
-// before it is passed on, in a process with little memory.
+// Limits of one command, which is held whole here. Redis takes 512 MB an argument.
 const (
 	maxLine    = 64 << 10 // bytes of an inline command, or of a length
 	maxArgs    = 1 << 20
@@ -16,9 +15,15 @@ const (
 	keepArgs   = 1024      // for so many, room is kept for the next command
 )
 
-// protocolError is a malformed frame. Its text is the one of Redis, which closes the
-// connection behind it.
-type protocolError string
+// argsRoom returns how many bytes the places of so many arguments take, 0 if they are few.
+func argsRoom(n int) int64 {
+	if n <= 2*keepArgs {
+		return 0
+	}
+	return int64(n) * 40 // a span and a slice
+}
+
+type protocolError string // a malformed frame. Its text is the one of Redis, which closes the connection behind it.
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
@@ -28,8 +33,7 @@ type command struct {
 	args [][]byte // none: there is nothing to answer
 }
 
-// parser finds the commands in what a client sends. It goes on where it was when more
-// bytes have come. The zero parser is ready.
+// parser finds the commands in what a client sends, and goes on when more has come. Zero is ready.
 type parser struct {
 	pos    int // bytes of the command that are parsed
 	left   int // arguments to come
@@ -40,11 +44,9 @@ type parser struct {
 	inline []byte // room for the arguments of inline commands
 }
 
-// span is where an argument stands in a command.
-type span struct{ from, to int }
+type span struct{ from, to int } // where an argument stands in a command
 
-// next returns the command that p begins with and its length; 0 while it is not
-// complete. Until then p must begin with the same bytes, and more, at each call.
+// next returns p's first command and its length; 0 while incomplete. Then p must only grow until the next call.
 func (a *parser) next(p []byte) (command, int, error) {
 	if a.pos == 0 && len(p) > 0 && p[0] != '*' {
 		return a.nextInline(p)
@@ -53,7 +55,7 @@ func (a *parser) next(p []byte) (command, int, error) {
 	if err != nil || !complete {
 		return command{}, 0, err
 	}
-	a.args = a.args[:0]
+	a.args = slices.Grow(a.args[:0], len(a.spans))
 	for _, s := range a.spans {
 		a.args = append(a.args, p[s.from:s.to])
 	}
@@ -127,8 +129,7 @@ func (a *parser) length(p []byte, tooLong protocolError) (n int, ok bool, err er
 	return int(max(v, -1)), true, nil
 }
 
-// lineEnd returns where c is first, as Redis looks for it: not behind a zero, which ends a C
-// string.
+// lineEnd returns where c is first, as Redis looks for it: not behind a zero, which ends a C string.
 func lineEnd(p []byte, c byte) int {
 	for i, b := range p[:min(len(p), maxLine)] { // most lines are short
 		switch b {
@@ -217,8 +218,7 @@ func (a *parser) word(line []byte) (rest []byte, balanced bool) {
 	return line, true
 }
 
-// quoted appends the text in quotes that the line begins with and returns its length, 0
-// if it does not end.
+// quoted appends the text in quotes that the line begins with and returns its length, 0 if it does not end.
 func (a *parser) quoted(line []byte) int {
 	quote := line[0]
 	for i := 1; i < len(line); i++ {

@@ -47,9 +47,7 @@ type handshake struct {
 	facts *facts
 }
 
-// greeted returns the greeting with this command, too, and the reply.
-// kindPass is a form that the upstream answers, kindRelay one behind which the
-// connection is the upstream's.
+// greeted returns the greeting with this command, and the reply: kindPass goes upstream, kindRelay for good.
 func (h *handshake) greeted(v verb, args [][]byte) (next greeting, reply string, k kind) {
 	next = h.greeting
 	switch {
@@ -77,7 +75,6 @@ func (h *handshake) greeted(v verb, args [][]byte) (next greeting, reply string,
 	return next, "", kindPass
 }
 
-// hello answers HELLO [version [AUTH user password] [SETNAME name]].
 func (h *handshake) hello(args [][]byte) (next greeting, reply string, k kind) {
 	next = h.greeting
 	if len(args) > 0 {
@@ -110,7 +107,6 @@ func (h *handshake) hello(args [][]byte) (next greeting, reply string, k kind) {
 	return next, string(h.facts.appendHello(nil, next.proto, h.id)), kindHandshake
 }
 
-// client answers subcommands of CLIENT.
 func (h *handshake) client(args [][]byte) (next greeting, reply string, k kind) {
 	next = h.greeting
 	sub := string(upper(nil, args[0]))

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -183,20 +186,60 @@ func TestLargeCommandsAtOnce(t *testing.T) {
 	s := serveAlone(t, Config{})
 	large := string(appendCommand(nil, "PING", strings.Repeat("x", 1<<20)))
 	const others = maxHeld - 64<<10
-	s.held.Add(others)
+	s.held.used.Add(others)
 	c := dial(t, s.Addr().String())
 	go func() { _, _ = c.Write([]byte(large)) }()
 	_ = c.rest() // the reason, unless it is lost with what was not read
-	s.held.Add(-others)
+	s.held.used.Add(-others)
 	c = dial(t, s.Addr().String())
 	for range 3 {
 		c.send(large)
 		c.replies(1)
 	}
 	testkit.Eventually(t, 5*time.Second, func() error {
-		if n := s.held.Load(); n != 0 {
+		if n := s.held.used.Load(); n != 0 {
 			return fmt.Errorf("%d bytes are still counted", n)
 		}
 		return nil
 	})
+}
+
+// TestMemoryOfLargeCommands: what large commands take stays within the limit also before it is collected, the places
+// of arguments count, and all is given back. Nothing collects here but the server itself.
+func TestMemoryOfLargeCommands(t *testing.T) {
+	s := serveAlone(t, Config{})
+	large := append(append([]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$62914560\r\n"), make([]byte, 60<<20)...), "\r\n"...)
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var clients sync.WaitGroup
+	for range 6 {
+		clients.Go(func() {
+			c := dial(t, s.Addr().String())
+			go func() { _, _ = c.Write(large) }()
+			_, _ = c.Read(make([]byte, 1))
+			c.Close()
+		})
+	}
+	clients.Wait()
+	if runtime.ReadMemStats(&now); now.HeapInuse > before.HeapInuse+maxHeld+(32<<20) {
+		t.Errorf("%d MiB are used for large commands", (now.HeapInuse-before.HeapInuse)>>20)
+	}
+	c := dial(t, s.Addr().String())
+	c.send("*1000001\r\n$4\r\nSADD\r\n" + strings.Repeat("$1\r\nx\r\n", 900_000))
+	wantIn := func(what string, ok func() bool) {
+		testkit.Eventually(t, 30*time.Second, func() error {
+			if !ok() {
+				return fmt.Errorf("%s: %d MiB are counted as used, %d as not collected", what, s.held.used.Load()>>20, s.held.garbage.Load()>>20)
+			}
+			return nil
+		})
+	}
+	wantIn("arguments", func() bool { return s.held.used.Load() > (8+36)<<20 })
+	c.Close()
+	wantIn("given back", func() bool { return s.held.used.Load() == 0 && s.held.garbage.Load() < minGiven })
+	if runtime.ReadMemStats(&now); now.HeapInuse > before.HeapInuse+(32<<20) {
+		t.Errorf("%d MiB are kept", (now.HeapInuse-before.HeapInuse)>>20)
+	}
 }

@@ -20,9 +20,7 @@ type kept struct {
 
 func newKept() any { return new(kept) }
 
-// memo holds the reads that a connection sent last, by their bytes: an app sends the
-// same ones again and again, and parsing takes longer than answering. The answer is never
-// in it.
+// memo holds a connection's last reads by their bytes: parsing takes longer than answering. It has no answers.
 type memo struct {
 	entries [4]memoEntry
 	next    int
@@ -33,8 +31,7 @@ type memoEntry struct {
 	form form // in raw's memory
 }
 
-// maxMemo is the length of the longest command that is kept, in bytes.
-const maxMemo = 512
+const maxMemo = 512 // the length of the longest command that is kept, in bytes
 
 // find returns the read that p begins with.
 func (m *memo) find(p []byte) *memoEntry {

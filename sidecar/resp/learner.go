@@ -29,8 +29,7 @@ func (l *learner) await() {
 
 func (l *learner) noteTry() { l.tries.Do(func() { close(l.tried) }) }
 
-// follow keeps the connection open, to learn from each server that is there, and to ask
-// which keys a command has.
+// follow keeps the connection open, to learn from each server that is there, and to ask which keys a command has.
 func (l *learner) follow(ctx context.Context) error {
 	const pause, every = 200 * time.Millisecond, time.Second
 	for ctx.Err() == nil {
@@ -46,8 +45,7 @@ func (l *learner) follow(ctx context.Context) error {
 	return nil
 }
 
-// followOne learns from the server that is there, and asks whether it still is until it
-// is not.
+// followOne learns from the server that is there, and asks whether it still is until it is not.
 func (l *learner) followOne(ctx context.Context, every time.Duration) error {
 	conn, err := l.upstreams.dial(ctx, greeting{proto: 2, loggedIn: true, db: l.upstreams.cfg.DB})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"rankcache/internal/httpserve"
 )
 
-// run is commands that are passed on together.
 type run struct {
 	from, to int // in session.in
 	commands int
@@ -43,7 +43,6 @@ func (t *transaction) passed(v verb, args int) {
 	}
 }
 
-// pass adds a command to the run.
 func (c *session) pass(v verb, cmd *command, n int) error {
 	if c.isOwn() {
 		if reply := c.server.refusesSplit(v, cmd.args); reply != "" {
@@ -62,7 +61,7 @@ func (c *session) pass(v verb, cmd *command, n int) error {
 			c.refused = c.multi
 			return c.respond(v, sourceRefused, reply)
 		}
-		c.writes.begun(v, cmd.args)
+		c.writes.begun(v, cmd.args, c.server.boardOf)
 	}
 	c.server.counts.add(c.id, v, sourcePassed)
 	c.timing.pass(f.blocking)
@@ -75,13 +74,18 @@ func (c *session) pass(v verb, cmd *command, n int) error {
 	return nil
 }
 
-// unread begin the replies of a Redis that does not run a script as one that only reads: the script writes, or may, or the
-// server or user has no such command.
+// unread begin the replies of a Redis to a script that does not only read, or to a command it does not have.
 var unread = [][]byte{[]byte("Write commands are not allowed from read-only scripts"), []byte("Can not execute a script with write flag"),
 	[]byte("ERR unknown command"), []byte("NOPERM")}
 
 // passReading passes a script on as one that may only read, and reports whether Redis ran it so.
 func (c *session) passReading(v verb, cmd *command) (taken bool, err error) {
+	if size := int64(len(cmd.raw)); size > keepRoom {
+		if !c.server.held.take(size) {
+			return false, refuseHeld(&c.Conn)
+		}
+		defer c.server.held.drop(size)
+	}
 	raw := appendBulk(appendArray(make([]byte, 0, len(cmd.raw)+16), len(cmd.args)), string(cmd.args[0])+"_RO")
 	for _, a := range cmd.args[1:] {
 		raw = appendBulk(raw, a)
@@ -108,8 +112,7 @@ func (c *session) passTransaction(v verb, cmd *command, n int) error {
 	return err
 }
 
-// abort ends a transaction of which a command was refused here, as Redis does after an
-// error.
+// abort ends a transaction of which a command was refused here, as Redis does after an error.
 func (c *session) abort() error {
 	reply, err := c.exchange(appendCommand(nil, "DISCARD"))
 	if err != nil {
@@ -138,7 +141,7 @@ func (c *session) exchange(raw []byte) ([]byte, error) {
 	if err := c.up.send(raw, 1, c.server.cfg.WriteTimeout); err != nil {
 		return nil, err
 	}
-	if err := c.receiveAll(false, true); err != nil {
+	if err := c.receiveAll(false, math.MaxInt); err != nil {
 		return nil, err
 	}
 	reply := bytes.Clone(c.out)
@@ -146,21 +149,36 @@ func (c *session) exchange(raw []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// finishRun passes the run on and its replies back.
 func (c *session) finishRun() error {
-	r := c.run
+	r, asked := c.run, c.agree.asked
 	if r.commands == 0 {
 		return nil
 	}
-	c.run = run{}
+	c.run, c.agree.asked = run{}, asked[:0]
 	if err := c.open(r.pinned); err != nil {
 		return c.away(r.commands, err)
 	}
 	if err := c.up.send(c.in[r.from:r.to], r.commands, c.server.cfg.WriteTimeout); err != nil {
 		return err
 	}
-	err := c.receiveAll(r.blocking, false)
+	most, at := 0, len(c.out)
+	if len(asked) > 0 && !r.blocking {
+		most = flushAt
+	}
+	err := c.receiveAll(r.blocking, most)
 	c.writes.ended()
+	if !c.multi { // else what was written is so at EXEC
+		for _, board := range c.writes.boards {
+			c.server.reader.Written(board)
+		}
+		c.writes.boards = c.writes.boards[:0]
+	}
+	if ends := c.up.replies.ends; err == nil && len(asked) > 0 && len(c.out) == at+ends[r.commands-1] {
+		c.settle(asked, at, ends)
+	}
+	if cap(c.up.replies.ends) > keepArgs {
+		c.up.replies.ends = nil
+	}
 	return err
 }
 
@@ -174,11 +192,10 @@ func (c *session) away(commands int, err error) error {
 	return nil
 }
 
-// receiveAll passes replies back until none is awaited. Nothing that has come waits for
-// what has not, unless keep is set.
-func (c *session) receiveAll(watched, keep bool) error {
+// receiveAll passes replies back until none is awaited, or so many bytes of a Redis that answers in time.
+func (c *session) receiveAll(watched bool, most int) error {
 	for c.up.replies.want > 0 {
-		if !keep {
+		if len(c.out) > most {
 			if err := c.flush(); err != nil {
 				return err
 			}
@@ -191,6 +208,9 @@ func (c *session) receiveAll(watched, keep bool) error {
 		if err != nil {
 			return err
 		}
+		if waited && most <= flushAt {
+			most = 0
+		}
 		watched = watched || waited
 		c.out = append(c.out, p...)
 	}
@@ -198,9 +218,7 @@ func (c *session) receiveAll(watched, keep bool) error {
 	return nil
 }
 
-// watch waits for the next bytes of the upstream and ends that when the client goes away:
-// a list must not lose an element to a client that is gone. What the client sends meanwhile
-// is kept.
+// watch waits for the upstream's bytes, and ends that when the client goes away. What he sends meanwhile is kept.
 func (c *session) watch() (p []byte, waited bool, err error) {
 	if err := c.EndAnswer(c.begun); err != nil {
 		return nil, false, err
@@ -225,8 +243,7 @@ func (c *session) watch() (p []byte, waited bool, err error) {
 	return p, true, err
 }
 
-// readAhead reads until its deadline or until it has enough. An error is the end of the
-// connection.
+// readAhead reads until its deadline or until it has enough. An error is the end of the connection.
 func readAhead(client net.Conn) (p []byte, err error) {
 	room := make([]byte, firstRoom)
 	for len(p) < 4*keepRoom {
@@ -242,8 +259,7 @@ func readAhead(client net.Conn) (p []byte, err error) {
 	return p, nil
 }
 
-// open makes sure that there is a connection to the upstream. One that was closed while it
-// was idle is replaced, unless a transaction is on it.
+// open makes sure of a connection upstream. An idle one that was closed is replaced, but in a transaction.
 func (c *session) open(pinned bool) error {
 	if c.up != nil && (pinned || c.up.isAlive()) {
 		return nil
@@ -297,8 +313,7 @@ func (c *session) relay() error {
 	return errDone
 }
 
-// Close ends the connection as [conn.Conn.Close] does, also one that waits for the upstream
-// without end.
+// Close ends the connection as [conn.Conn.Close] does, also one that waits for the upstream without end.
 func (c *session) Close() error {
 	err := c.Conn.Close()
 	if up := c.waits.Load(); up != nil {

@@ -4,22 +4,23 @@ import (
 	"errors"
 	"math"
 	"strconv"
+
+	"rankcache/wire"
 )
 
 // errReply reports that the upstream does not speak RESP.
 var errReply = errors.New("the upstream's reply is not well-formed: is it a Redis?")
 
-// maxNesting is how deep arrays stand in arrays of one reply. Scripts of Redis come to some
-// thousands.
-const maxNesting = 16 << 10
+const maxNesting = 16 << 10 // how deep arrays stand in arrays of one reply. Scripts of Redis come to some thousands.
 
-// replies counts the replies in what the upstream sends, without keeping them. Pushes are
-// no replies. The zero value awaits none.
+// replies counts the upstream's replies, pushes apart, without keeping them. Zero awaits none.
 type replies struct {
 	want  int    // replies to come
 	skip  int    // bytes of a bulk to come
 	line  []byte // the beginning of a line that is not complete
 	nests []nest // open aggregates
+	seen  int    // bytes
+	ends  []int  // of the replies, in what was seen
 }
 
 // nest is an aggregate with elements to come.
@@ -28,12 +29,12 @@ type nest struct {
 	apart bool // a push or an attribute, which answers no command
 }
 
-// scan counts what is in p. The error wraps [errReply] if that is no RESP, or a reply that
-// answers no command.
+// scan counts what is in p. The error wraps [errReply] if that is no RESP, or a reply that answers no command.
 func (r *replies) scan(p []byte) error {
 	for len(p) > 0 {
 		if r.skip > 0 {
 			n := min(r.skip, len(p))
+			r.seen += n
 			if r.skip, p = r.skip-n, p[n:]; r.skip == 0 {
 				r.ended(false)
 			}
@@ -55,9 +56,11 @@ func (r *replies) scanLine(p []byte) (n int, err error) {
 		n++
 	}
 	r.line = append(r.line, p[:min(n, enough-len(r.line))]...)
+	r.seen += n
 	if n == len(p) {
 		return n, nil
 	}
+	r.seen++
 	line := r.line
 	r.line = r.line[:0]
 	return n + 1, r.begun(line)
@@ -119,6 +122,7 @@ func (r *replies) ended(apart bool) {
 	}
 	if !apart {
 		r.want--
+		r.ends = append(r.ends, r.seen)
 	}
 }
 
@@ -144,11 +148,19 @@ func appendBulk[T string | []byte](dst []byte, s T) []byte {
 	return append(append(dst, s...), "\r\n"...)
 }
 
-// appendCommand appends a command of these arguments.
 func appendCommand(dst []byte, args ...string) []byte {
 	dst = appendArray(dst, len(args))
 	for _, a := range args {
 		dst = appendBulk(dst, a)
 	}
 	return dst
+}
+
+// appendScore appends integers below 10^17 as all versions of Redis do, others in the shortest form that reads back the
+// same; Redis up to 7.0 has 17 digits (%.17g), later ones other exponents.
+func appendScore(dst []byte, score float64) []byte {
+	if n := int64(score); float64(n) == score && n > -1e17 && n < 1e17 {
+		return strconv.AppendInt(dst, n, 10)
+	}
+	return wire.AppendScore(dst, score)
 }

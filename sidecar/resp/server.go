@@ -35,23 +35,15 @@ const (
 
 // Config is how the listener behaves; zeros take the defaults.
 type Config struct {
-	// Dial connects to Redis: TLS is done, nothing is sent. It may be called
-	// concurrently.
-	Dial func(context.Context) (net.Conn, error)
-	// OneMaster tells that all that Dial connects to is one server, until it fails over:
-	// then connections to the old one, which may hang, are closed.
-	OneMaster bool
-	// Credentials returns the sidecar's own user and password, "" for none: only
-	// clients that log in with these are answered from copies.
-	Credentials func() (user, password string)
-	// DB is the database that has the boards.
-	DB    int
-	Names wire.Names
-	// MaxAge is how long ago a copy must have been known to be current; 0: any may be
-	// read.
-	MaxAge time.Duration
-	// MaxConns is for all listeners; at so many, one gives way to each new one.
-	MaxConns        int
+	// Dial connects to Redis: TLS is done, nothing is sent. It may be called concurrently.
+	Dial      func(context.Context) (net.Conn, error)
+	OneMaster bool // Dial connects to one server: after a failover connections to the old one are closed
+	// Credentials returns the sidecar's user and password, "": none: other logins are not answered from copies.
+	Credentials     func() (user, password string)
+	DB              int // the database that has the boards
+	Names           wire.Names
+	MaxAge          time.Duration // how long ago a copy must have been known to be current; 0: any may be read
+	MaxConns        int           // for all listeners; at so many, one gives way to each new one
 	ReadTimeout     time.Duration
 	WriteTimeout    time.Duration
 	DrainTimeout    time.Duration
@@ -88,15 +80,13 @@ type Server struct {
 
 	buffers   sync.Pool // of *[]byte: replies, while a connection answers
 	counts    *counts
+	unfit     *unfit
 	durations *durations
 	broken    prometheus.Counter
-	held      atomic.Int64 // bytes; see maxHeld
+	held      held
 }
 
-const acceptPause = 50 * time.Millisecond
-
-// firstID is the id of the first connection. Redis has not come so far, so that an id from
-// here names no client of it.
+// firstID is the id of the first connection. Redis has not come so far, so that an id from here names no client of it.
 const firstID = 1 << 52
 
 // New returns a server of r and registers its metrics. It starts nothing.
@@ -106,7 +96,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 		return nil, errors.New("a RESP server needs an upstream")
 	}
 	s := &Server{cfg: cfg, reader: r, log: log, began: time.Now(),
-		conns: httpserve.NewConns[*session](cfg.MaxConns), counts: newCounts(), durations: newDurations(),
+		conns: httpserve.NewConns[*session](cfg.MaxConns), counts: newCounts(), unfit: newUnfit(cfg.Names, log), durations: newDurations(), held: newHeld(),
 		broken: prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_resp_protocol_errors_total",
 			Help: "Connections to the RESP listener that ended with a malformed frame."})}
 	s.lastID.Store(firstID)
@@ -115,7 +105,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	s.facts.Store(unlearned)
 	s.guard = writeGuard{r, cfg.Names, &s.learner}
 	s.lived, s.live = context.WithCancel(context.Background())
-	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: idleTimeout}, func(time.Time) {})
+	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: idleTimeout}, s.held.giveBack)
 	return s, s.register(reg)
 }
 
@@ -140,7 +130,7 @@ func (s *Server) register(reg prometheus.Registerer) error {
 	gauge := func(name, help string, value func() int) error {
 		return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 	}
-	return errors.Join(reg.Register(s.counts), reg.Register(s.durations), reg.Register(s.broken),
+	return errors.Join(reg.Register(s.counts), reg.Register(s.durations), reg.Register(s.broken), reg.Register(s.unfit.reads),
 		gauge("rankcache_resp_connections", "Connections now open to the RESP listeners.", s.conns.Len),
 		gauge("rankcache_resp_upstream_connections", "Connections to Redis that those have open.", s.upstreams.len))
 }
@@ -165,8 +155,7 @@ func (s *Server) Conns() (open int, ever uint64) { return s.conns.Len(), s.conns
 // Run learns from Redis until ctx is done.
 func (s *Server) Run(ctx context.Context) error { return s.follow(ctx) }
 
-// Serve answers commands on ln until ctx is done, then closes ln, finishes the current
-// commands and returns. It returns an error if ln failed.
+// Serve answers on ln until ctx is done, closes it, finishes current commands and returns; an error if ln failed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	stop := make(chan struct{})
 	defer close(stop)
@@ -182,13 +171,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			s.drain(&sessions)
 			return nil
 		}
-		if errors.Is(err, net.ErrClosed) {
+		if err != nil {
 			return fmt.Errorf("RESP listener %s: %w", ln.Addr(), err)
-		}
-		if err != nil { // such as too many open files
-			s.log.Warn("RESP listener can't accept", "err", err)
-			time.Sleep(acceptPause)
-			continue
 		}
 		c := s.newSession(accepted)
 		sessions.Go(func() { s.serve(c) })
@@ -196,7 +180,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 func (s *Server) newSession(accepted net.Conn) *session {
-	c := &session{server: s, id: s.lastID.Add(1), buffer: buffer{total: &s.held}, greeting: greeting{proto: 2}}
+	c := &session{server: s, id: s.lastID.Add(1), buffer: buffer{held: share{of: &s.held}, args: share{of: &s.held}}, greeting: greeting{proto: 2}}
 	_, password := s.cfg.Credentials()
 	c.loggedIn, c.writes.began, c.timing.sampler = password == "", s.began, latency.NewSampler(c.id)
 	c.Open(accepted, s.clock, c)

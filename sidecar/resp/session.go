@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/conn"
 )
 
-// session is one connection of a client. One goroutine serves it: it answers what it can
-// and passes the rest on, a run of commands at a time, and waits for all replies of a run
-// before it answers again. So replies are in order without a lock.
+// session is one client's connection, served by one goroutine: it answers what it can, passes the rest on a run at a
+// time, and waits for the run's replies. So replies are in order without a lock.
 type session struct {
 	conn.Conn
 	server *Server
@@ -31,19 +31,17 @@ type session struct {
 	transaction
 	writes writes
 	run    run
-	up     *upstream // nil: nothing was passed on yet
-	// waits is the upstream while no time bounds the waiting for it.
-	waits atomic.Pointer[upstream]
+	agree  agreement
+	up     *upstream                // nil: nothing was passed on yet
+	waits  atomic.Pointer[upstream] // the upstream while no time bounds the waiting for it
 }
 
 // How much of what is sent behind a malformed frame is read, and for how long at most.
 const maxUnread, lingerTime = 8 << 20, 2 * time.Second
 
-// flushAt is how many bytes of replies are sent while more are made.
-const flushAt = 64 << 10
+const flushAt = 64 << 10 // how many bytes of replies are sent while more are made
 
-// errDone ends a session in which nothing is left to do.
-var errDone = errors.New("done")
+var errDone = errors.New("done") // ends a session in which nothing is left to do
 
 // OnBytes, OnMore and OnNext implement [conn.Hooks]; all bytes are for Read.
 func (c *session) OnBytes(p []byte) (int, bool, error) { return len(p), false, nil }
@@ -51,7 +49,6 @@ func (c *session) OnBytes(p []byte) (int, bool, error) { return len(p), false, n
 // OnMore is as OnBytes.
 func (c *session) OnMore(p []byte) (int, error) { return len(p), nil }
 
-// OnNext does nothing.
 func (c *session) OnNext() {}
 
 // serve answers until the client or an error ends the connection.
@@ -86,12 +83,13 @@ func (c *session) serve() error {
 		}
 		c.server.giveBuffer(c.out)
 		c.lookup.as[0].Fail(nil) // it would hold the board's state while the connection is idle
+		c.agree.rest()
 		c.rest(&c.Conn)
+		c.args.set(argsRoom(cap(c.parser.spans)))
 	}
 }
 
-// answerAll answers and passes on the complete commands that are here, and those that came
-// while the upstream was waited for.
+// answerAll answers or passes on the complete commands, and those that came while the upstream was waited for.
 func (c *session) answerAll() error {
 	for {
 		if err := c.answerHere(); err != nil {
@@ -122,8 +120,7 @@ func (c *session) answerHere() error {
 	return nil
 }
 
-// answerKnown answers a command whose bytes came before, and returns its length; 0 if the
-// next is none.
+// answerKnown answers a command whose bytes came before, and returns its length; 0 if the next is none.
 func (c *session) answerKnown() (n int, err error) {
 	if c.parser.pos != 0 || !c.isLocal() {
 		return 0, nil
@@ -133,7 +130,7 @@ func (c *session) answerKnown() (n int, err error) {
 		return 0, nil
 	}
 	n = len(e.raw)
-	answered, err := c.answerRead(&e.form)
+	answered, err := c.answerRead(&e.form, n)
 	if !answered || err != nil {
 		return 0, err
 	}
@@ -143,13 +140,14 @@ func (c *session) answerKnown() (n int, err error) {
 	return n, nil
 }
 
-// answerNext answers a command, or adds it to the run, and returns its length; 0 if it is
-// not complete.
+// answerNext answers a command, or adds it to the run, and returns its length; 0 if it is not complete.
 func (c *session) answerNext() (n int, err error) {
 	cmd, n, err := c.parser.next(c.in[c.from:])
 	switch {
 	case err != nil:
 		return 0, c.fail(err)
+	case !c.args.set(argsRoom(max(cap(c.parser.spans), cap(cmd.args)))):
+		return 0, refuseHeld(&c.Conn)
 	case len(cmd.args) == 0:
 		return n, nil
 	}
@@ -201,11 +199,14 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 		return c.handleSplit(v, cmd, q.board)
 	}
 	if !ok {
+		if len(cmd.args) > 1 {
+			c.server.unfit.note(cmd.args[1])
+		}
 		return c.pass(v, cmd, n)
 	}
 	c.server.reader.Count(q.board)
 	if c.isLocal() {
-		answered, err := c.answerRead(&q)
+		answered, err := c.answerRead(&q, n)
 		if err != nil {
 			return err
 		}
@@ -213,13 +214,20 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 			c.memo.add(cmd.raw, &q)
 			return nil
 		}
+		if off := c.lookup.off; !off.IsZero() && !c.isBehind(&q, off) {
+			c.agree.asked = append(c.agree.asked, asked{span{c.from, c.from + n}, c.run.commands})
+		}
 	}
 	return c.pass(v, cmd, n)
 }
 
-// answerRead answers the read if the board is here, fresh enough, and as new as the
-// writes of this connection; that of a split board in any case.
-func (c *session) answerRead(q *form) (answered bool, err error) {
+// isBehind reports whether a copy that was current at a time is too old for a read of this connection.
+func (c *session) isBehind(q *form, at time.Time) bool {
+	return !c.server.fresh(at) || c.writes.after(q.key, at)
+}
+
+// answerRead answers a read of length n if its board is here, fresh and has this connection's writes, or is split.
+func (c *session) answerRead(q *form, n int) (answered bool, err error) {
 	s, l := c.server, &c.lookup
 	for {
 		l.read(s.reader, q, s.cfg.MaxAge)
@@ -232,7 +240,7 @@ func (c *session) answerRead(q *form) (answered bool, err error) {
 			return true, c.respond(q.verb, sourceRefused, "-ERR RANKCACHE board is blocked by the operator\r\n")
 		case a.Err != nil && q.split:
 			return true, c.respond(q.verb, sourceRefused, splitRefusal(a.Err))
-		case !q.split && (a.Err != nil || !s.fresh(a.CurrentAt) || c.writes.after(q.key, a.CurrentAt)):
+		case !q.split && (a.Err != nil || c.isBehind(q, a.CurrentAt)):
 			return false, nil
 		}
 		reply, ok := l.append(c.out, q, s, c.proto)
@@ -242,6 +250,9 @@ func (c *session) answerRead(q *form) (answered bool, err error) {
 		case !ok:
 			return false, nil
 		case c.run.commands == 0:
+			if a.Source == rankcache.SourceHot {
+				c.show(n, reply)
+			}
 			c.out = reply
 			from := min(source(a.Source), sourcePassed) // of a split board also a ledger's
 			s.counts.add(c.id, q.verb, from)
@@ -256,8 +267,7 @@ func (c *session) answerRead(q *form) (answered bool, err error) {
 	}
 }
 
-// handshake answers a command by which clients begin. While the upstream is open, and
-// before the client is logged in, the upstream answers it.
+// handshake answers a greeting; while the upstream is open, and before the client's log-in, that does.
 func (c *session) handshake(v verb, cmd *command, n int) error {
 	if v == quit {
 		if err := c.respond(v, sourceHere, "+OK\r\n"); err != nil {
@@ -316,13 +326,14 @@ func (c *session) flushIf(least int) error {
 		return nil
 	}
 	_, err := c.Write(c.out)
-	c.out = c.out[:0]
+	c.out, c.agree.shown = c.out[:0], c.agree.shown[:0]
 	return err
 }
 
 func (c *session) close() {
 	c.closeUpstream()
 	c.shrink()
+	c.args.set(0)
 	_ = c.Conn.Conn.Close()
 	c.server.conns.Remove(c)
 }

@@ -4,7 +4,9 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
+	"rankcache/sidecar"
 )
 
 func falling(i int) float64 { return float64(1000 - i) }
@@ -512,4 +515,132 @@ func TestMalformedFrameEnds(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
+}
+
+// TestUnfitKeys: a key that can be no board's is told of once, and each of its reads is counted.
+func TestUnfitKeys(t *testing.T) {
+	e := newEnv(t, testkit.Redis(t)).learned()
+	c := e.dial()
+	for range 3 {
+		c.ask("ZREVRANGE", "week [1]", "0", "9")
+		c.ask("ZREVRANGE", "week/{eu}", "0", "9")
+	}
+	c.ask("GET", "a b")
+	if n := testutil.ToFloat64(e.unfit.reads); n != 3 || len(e.unfit.told) != 1 || !e.unfit.told["week [1]"] {
+		t.Errorf("%v reads of %v", n, e.unfit.told)
+	}
+}
+
+// TestHotRanks: the rank and score of a member on the kept page of a hot board are the page's, as the rows are.
+func TestHotRanks(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	if err := e.client.ZIncrBy(t.Context(), "hot", 5000, fixture.Member(7)).Err(); err != nil { // past the sidecar
+		t.Fatal(err)
+	}
+	e.hot.Set(e.top(3))
+	c := e.dial()
+	c.send(string(appendCommand(appendCommand(appendCommand(nil, words("ZREVRANGE hot 0 0")...), words("ZREVRANK hot %s", fixture.Member(0))...), words("ZSCORE hot %s", fixture.Member(0))...)))
+	if got, want := c.replies(3), "*1\r\n$7\r\nm000000\r\n:0\r\n$4\r\n1000\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	e.wantCounted(zRevRank, sourceHot, 1)
+	c.want(":6\r\n", words("ZREVRANK hot %s", fixture.Member(5))...)
+	e.wantCounted(zRevRank, sourcePassed, 1)
+}
+
+// TestPipelineAgrees: rows of a hot board, and what Redis answers in the same pipeline of a member that was not on the
+// page, are of one page, whatever stands between them.
+func TestPipelineAgrees(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	renewed := 0
+	written := func(b rankcache.BoardID) <-chan struct{} {
+		renewed++
+		rows := e.client.ZRevRangeWithScores(t.Context(), string(b), 0, 2).Val()
+		top := &rankcache.Top{Board: b, Members: 10, PublishedAt: time.Now()}
+		for _, z := range rows {
+			top.Entries = append(top.Entries, rankcache.Entry{Member: z.Member.(string), Score: z.Score})
+		}
+		e.hot.Set(top)
+		read := make(chan struct{})
+		close(read)
+		return read
+	}
+	var err error
+	e.reader, err = sidecar.NewReader(sidecar.Config{Tiers: e.tiers.Load, Hot: e.hot, Origin: envOrigin{fixture.NewOrigin(0, 1), e}, Written: written}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := fixture.Member(7)
+	for _, own := range []string{"ZREVRANK hot %s", "ZRANK hot %s", "ZSCORE hot %s", "ZMSCORE hot %s"} {
+		for _, pipeline := range []string{
+			"ZREVRANGE hot 0 2|own", "own|ZREVRANGE hot 0 2", "ZREVRANGE hot 0 2|HGETALL h|own|PING|GET k", "ZREVRANGE hot 0 2|INCR n|own",
+			"own|LRANGE l 0 -1|ZRANGE hot 0 2 REV", "ZREVRANGE hot 0 2|ZREVRANK hot m000009|own|ZREVRANGE hot 0 1",
+		} {
+			e.fill(10, falling)
+			e.hot.Set(e.top(3))
+			e.client.Del(t.Context(), "l")
+			e.client.RPush(t.Context(), "l", "a", "b")
+			if err := e.client.ZIncrBy(t.Context(), "hot", 5000, me).Err(); err != nil { // past the sidecar
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(pipeline, "own", own), "%s", me), "|")
+			var all []byte
+			for _, line := range lines {
+				all = appendCommand(all, words("%s", line)...)
+			}
+			var got [2]string
+			for i, c := range []*clientConn{e.dial(), dial(t, e.redis)} {
+				e.client.Del(t.Context(), "n")
+				c.send(string(all))
+				got[i] = c.replies(len(lines))
+			}
+			if got[0] != got[1] {
+				t.Errorf("%s: %q, Redis %q", lines, got[0], got[1])
+			}
+		}
+	}
+	e.fill(10, falling)
+	e.hot.Set(e.top(3))
+	renewed = 0
+	c := e.dial()
+	if c.send(string(appendCommand(appendCommand(nil, words("ZREVRANGE hot 0 1")...), words("ZREVRANK hot m000008")...))); c.replies(2) == "" || renewed > 0 {
+		t.Errorf("the page was read %d times for a member that is behind it", renewed)
+	}
+}
+
+// TestWrittenBoards: a board that was written through a connection is told of, in a transaction at EXEC.
+func TestWrittenBoards(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	var mu sync.Mutex
+	var written []rankcache.BoardID
+	told := func(want ...rankcache.BoardID) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(written, want) {
+			t.Errorf("%v were written, want %v", written, want)
+		}
+		written = nil
+	}
+	var err error
+	e.reader, err = sidecar.NewReader(sidecar.Config{Tiers: e.tiers.Load, Hot: e.hot, Origin: envOrigin{fixture.NewOrigin(0, 1), e}, Written: func(b rankcache.BoardID) <-chan struct{} {
+		mu.Lock()
+		defer mu.Unlock()
+		written = append(written, rankcache.BoardID(strings.Clone(string(b))))
+		return nil
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := e.dial()
+	c.ask("ZADD", "hot", "1", "a:b")
+	told("hot", "1", "a:b")
+	c.ask("ZRANGE", "hot", "0", "1", "REV")
+	told()
+	c.want("+OK\r\n", "MULTI")
+	c.want("+QUEUED\r\n", "ZADD", "hot", "1", "x y")
+	told()
+	c.want("*1\r\n:1\r\n", "EXEC")
+	told("hot", "1")
 }

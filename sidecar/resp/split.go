@@ -23,7 +23,6 @@ var allForms = &facts{rangeOptions: true, rankScore: true, multiScore: true}
 
 func (s *Server) isSplit(b rankcache.BoardID) bool { return b != "" && s.reader.Tiers().Shards(b) > 0 }
 
-// isSplitKey reports whether it is the key of a board that is split.
 func (s *Server) isSplitKey(key []byte) bool {
 	if len(key) > maxKey {
 		return false
@@ -32,8 +31,7 @@ func (s *Server) isSplitKey(key []byte) bool {
 	return ok && s.isSplit(board)
 }
 
-// refusesSplit returns the error for a command that would be passed on and has the key of a board that is split, else "". Redis is
-// asked which of the arguments are keys, but of a script.
+// refusesSplit returns the error for a command with a split board's key, else "". Redis tells which are keys.
 func (s *Server) refusesSplit(v verb, args [][]byte) string {
 	switch {
 	case v == watch || !slices.ContainsFunc(args[1:], s.isSplitKey): // what is watched is not read then
@@ -52,7 +50,6 @@ func (s *Server) refusesSplit(v verb, args [][]byte) string {
 	return ""
 }
 
-// handleSplit answers a read of a board that is split.
 func (c *session) handleSplit(v verb, cmd *command, board rankcache.BoardID) error {
 	q, ok := allForms.parseForm(v, cmd.args)
 	switch {
@@ -63,7 +60,7 @@ func (c *session) handleSplit(v verb, cmd *command, board rankcache.BoardID) err
 		return c.respond(v, sourceRefused, splitForm)
 	}
 	q.board, q.split = board, true
-	if _, err := c.answerRead(&q); err != nil {
+	if _, err := c.answerRead(&q, 0); err != nil {
 		return err
 	}
 	c.memo.add(cmd.raw, &q)

@@ -70,12 +70,9 @@ func hangUp(c net.Conn) {
 	c.Close()
 }
 
-// idleUnchecked is how long an upstream is taken to be there without a look.
-const idleUnchecked = 50 * time.Millisecond
+const idleUnchecked = 50 * time.Millisecond // how long an upstream is taken to be there without a look
 
-// isAlive reports whether the connection is still open since it was used: what is sent to
-// one that is closed is lost, and whether it was executed is unknown. No reply is awaited, so
-// that one from which something has come is of no use either.
+// isAlive reports whether the connection is still open, and nothing has come: no reply is awaited.
 func (u *upstream) isAlive() bool {
 	if time.Since(u.used) < idleUnchecked {
 		return true
@@ -107,8 +104,7 @@ func (c *Config) isOwn(user, password []byte) bool {
 
 func isDefault(user string) bool { return user == "" || user == "default" }
 
-// retryAfter is how long an upstream that could not be reached is not dialled again.
-const retryAfter = 100 * time.Millisecond
+const retryAfter = 100 * time.Millisecond // how long an upstream that could not be reached is not dialled again
 
 // dial returns a connection to the upstream that has been greeted.
 func (u *upstreams) dial(ctx context.Context, g greeting) (net.Conn, error) {
@@ -147,15 +143,13 @@ func (u *upstreams) greet(conn net.Conn, g greeting) error {
 	return nil
 }
 
-// errRefused is an error that the upstream answered to what a connection begins with.
-type errRefused string
+type errRefused string // an error that the upstream answered to what a connection begins with
 
 func (e errRefused) Error() string { return "the upstream refused the connection: " + string(e) }
 
 var errAway = errors.New("the upstream is away")
 
-// awayReply is the error that a command gets which can't be passed on: Redis's own, if it
-// refused the connection, else one that clients try again at.
+// awayReply is the error of a command that can't be passed on: Redis's, if it refused, else one to try again.
 func awayReply(err error) string {
 	var refused errRefused
 	if errors.As(err, &refused) {
@@ -164,8 +158,7 @@ func awayReply(err error) string {
 	return "-MASTERDOWN RANKCACHE Redis can't be reached\r\n"
 }
 
-// waitBefore is how long a reply is awaited before the client is watched, too.
-const waitBefore = time.Second
+const waitBefore = time.Second // how long a reply is awaited before the client is watched, too
 
 // receive reads what the upstream sends. waited is whether nothing came for some time.
 func (u *upstream) receive() (p []byte, waited bool, err error) {
@@ -202,7 +195,7 @@ func (u *upstream) read() ([]byte, error) {
 
 // send sends commands that get so many replies.
 func (u *upstream) send(p []byte, n int, timeout time.Duration) error {
-	u.replies.want += n
+	u.replies.want, u.replies.seen, u.replies.ends = u.replies.want+n, 0, u.replies.ends[:0]
 	if now := time.Now(); now.Sub(u.sending) > timeout/4 { // so it is set rarely
 		u.sending = now
 		if err := u.SetWriteDeadline(now.Add(timeout)); err != nil {

@@ -12,9 +12,8 @@ import (
 	"rankcache/wire"
 )
 
-// writes knows when this connection last passed on a write that named a key, so that
-// later reads of the key are passed on until the copy is known to be newer. Keys share
-// places by their hash: then a read is passed on that need not be.
+// writes knows when this connection last passed on a write that named a key, so that later reads of the key are passed
+// on until the copy is known to be newer. Keys share places by their hash: then a read is passed on that need not be.
 type writes struct {
 	began time.Time
 	at    *[places]int64 // nanoseconds since began; nil: nothing was written
@@ -23,6 +22,7 @@ type writes struct {
 	open     [places / 64]uint64
 	openAll  bool
 	openSome bool
+	boards   []rankcache.BoardID // that they may have written to
 }
 
 const places = 1024
@@ -30,7 +30,12 @@ const places = 1024
 var seed = maphash.MakeSeed()
 
 // begun takes note of a command that may write. Any of its arguments may be a key.
-func (w *writes) begun(v verb, args [][]byte) {
+func (w *writes) begun(v verb, args [][]byte, boardOf func(key []byte, well bool) (rankcache.BoardID, bool)) {
+	for _, a := range args[1:] {
+		if board, ok := boardOf(a, len(a) <= maxKey && len(w.boards) < maxWritten); ok {
+			w.boards = append(w.boards, rankcache.BoardID(strings.Clone(string(board))))
+		}
+	}
 	if w.openSome = true; v == script || v == exec {
 		w.openAll = true
 		return
@@ -43,8 +48,9 @@ func (w *writes) begun(v verb, args [][]byte) {
 	}
 }
 
-// maxKey is longer than the key of any board.
-const maxKey = 2 * rankcache.MaxBoardLen
+const maxWritten = 64 // of how many arguments of a connection's commands at once the hot pages are read again
+
+const maxKey = 2 * rankcache.MaxBoardLen // longer than the key of any board
 
 func place(key []byte) uint64 { return maphash.Bytes(seed, key) % places }
 
@@ -71,8 +77,7 @@ func (w *writes) ended() {
 // dropped forgets the commands without replies: they were not passed on.
 func (w *writes) dropped() { w.open, w.openAll, w.openSome = [places / 64]uint64{}, false, false }
 
-// after reports whether a write to the key may be later than a copy that was current at
-// a time.
+// after reports whether a write to the key may be later than a copy that was current at a time.
 func (w *writes) after(key []byte, currentAt time.Time) bool {
 	if w.at == nil && !w.openSome {
 		return false
@@ -93,18 +98,15 @@ const (
 	ownRefusal = "-ERR RANKCACHE no board has a key of rankcache's own\r\n"
 )
 
-// writeGuard refuses writes to boards that are read here whole, and the making of sorted sets
-// where rankcache's own keys are.
+// writeGuard refuses writes to boards read here whole, and sorted sets where rankcache's own keys are.
 type writeGuard struct {
 	reader  *sidecar.Reader
 	names   wire.Names
 	learner *learner
 }
 
-// refuses returns the error for a command that would write to a board which is read
-// here whole: its copies would be wrong until the walk finds it; and for a command of sorted
-// sets that would write to a key which all parts of rankcache share. The upstream is asked which
-// of the arguments are keys.
+// refuses returns the error for a command that would write to a board read here whole, whose copies would be wrong, or
+// a sorted set under rankcache's own keys. The upstream tells which arguments are keys.
 func (g *writeGuard) refuses(args [][]byte) string {
 	sorted := len(args[0]) > 0 && args[0][0]|0x20 == 'z' // lower-case
 	own := func(key []byte) bool { return sorted && len(key) <= maxKey && g.names.IsShared(text(key)) }
@@ -130,8 +132,7 @@ func (g *writeGuard) refuses(args [][]byte) string {
 // touches reports whether an argument is the key of a board that is read here whole.
 func (g *writeGuard) touches(args [][]byte) bool { return slices.ContainsFunc(args[1:], g.isOpen) }
 
-// isOpen reports whether it is the key of a board that is kept open here, be it bypassed or
-// not.
+// isOpen reports whether it is the key of a board that is kept open here, be it bypassed or not.
 func (g *writeGuard) isOpen(key []byte) bool {
 	if len(key) > maxKey {
 		return false
@@ -140,8 +141,7 @@ func (g *writeGuard) isOpen(key []byte) bool {
 	return ok && g.reader.Keeps(board)
 }
 
-// askKeys asks which arguments of a command are keys. Long ones are no keys of boards, and
-// what stands in them does not matter.
+// askKeys asks which arguments of a command are keys. Long ones are no boards', and don't matter.
 func (g *writeGuard) askKeys(args [][]byte) ([]byte, error) {
 	command := make([]string, 0, 2+len(args))
 	command = append(command, "COMMAND", "GETKEYSANDFLAGS")

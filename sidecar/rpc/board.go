@@ -14,11 +14,9 @@ import (
 	"rankcache/sidecar/live"
 )
 
-// defaultLimit is how many rows a page has if the caller gives no number.
-const defaultLimit = 50
+const defaultLimit = 50 // how many rows a page has if the caller gives no number
 
-// address names a board, by its id or by its class. The zero values of the other fields are
-// those of a caller that gives none.
+// address names a board, by id or class. Zero values are those of a caller that gives none.
 type address struct {
 	board    rankcache.BoardID
 	class    string // "": the board is named by its id
@@ -44,10 +42,8 @@ type found struct {
 	lasts time.Duration // until the address names another board, or another state of it is told; 0: for ever
 }
 
-// boardFinder finds the boards that requests name.
 type boardFinder struct{ *Server }
 
-// find returns the board of the address. A limit of 0 is the default.
 func (s boardFinder) find(a *address) (found, *encode.Problem) {
 	f := found{Key: live.Key{Board: a.board, Room: a.room, Order: a.order, Limit: a.limit, Profiles: a.profiles}, show: a.show}
 	most := rankcache.MaxTop
@@ -83,7 +79,6 @@ func (s boardFinder) find(a *address) (found, *encode.Problem) {
 	return f, s.findBefore(a, &f)
 }
 
-// findBefore finds the board of the period before, if a trend is asked for.
 func (s boardFinder) findBefore(a *address, f *found) *encode.Problem {
 	if !a.trend {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/sidecar"
 	"rankcache/sidecar/encode"
@@ -24,14 +25,15 @@ const (
 	maxBoards     = 10        // of one request
 )
 
-// services are the methods of rankcache.v1.Boards, health and reflection.
-type services struct{ *Server }
+type services struct{ *Server } // the methods of rankcache.v1.Boards, health and reflection
 
 // handle adds the service, its health and its reflection to the mux.
 func (s services) handle(mux *http.ServeMux) {
 	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(never), connect.WithRecover(s.recovered),
 		connect.WithInterceptors(measured(s.durations)))
-	add := func(path string, h http.Handler) { mux.Handle(path, h) }
+	add := func(path string, h http.Handler) {
+		mux.Handle(path, httpserve.SlowBodies(connect.NewError(connect.CodeInvalidArgument, httpserve.ErrSlow), h))
+	}
 	procedure := func(name string) string { return "/" + boardsService + "/" + name }
 	add(procedure("GetTop"), connect.NewUnaryHandlerSimple(procedure("GetTop"), s.getTop, options))
 	add(procedure("GetStanding"), connect.NewUnaryHandlerSimple(procedure("GetStanding"), s.getStanding, options))
@@ -45,9 +47,7 @@ func (s services) handle(mux *http.ServeMux) {
 	add(grpcreflect.NewHandlerV1Alpha(reflector, options))
 }
 
-// never is more bytes than any message has: compressing what goes over loopback costs more
-// than sending it.
-const never = 1 << 30
+const never = 1 << 30 // more bytes than any message has: compressing what goes over loopback costs more than sending it
 
 // Check implements [grpchealth.Checker].
 func (s services) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
@@ -81,7 +81,6 @@ func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool, sh
 var modeOf = map[v1.RankMode]rankcache.RankMode{v1.RankMode_RANK_MODE_UNSPECIFIED: rankcache.Ordinal, v1.RankMode_RANK_MODE_ORDINAL: rankcache.Ordinal,
 	v1.RankMode_RANK_MODE_COMPETITION: rankcache.Competition, v1.RankMode_RANK_MODE_DENSE: rankcache.Dense, v1.RankMode_RANK_MODE_APPROX: rankcache.Approx}
 
-// locate returns the board of a request.
 func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profiles bool, shown *v1.Show) (found, *encode.Problem) {
 	to := addressOf(a, order, limit, profiles, shown)
 	_, known := modeOf[shown.GetRankMode()]
@@ -98,7 +97,6 @@ func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profile
 	return boardFinder(s).find(&to)
 }
 
-// bound sets the bounds of a query.
 func bound(q *rankcache.Query, b *v1.Bounds) *encode.Problem {
 	if b == nil {
 		return nil
@@ -130,7 +128,7 @@ func (s services) getTop(ctx context.Context, r *v1.GetTopRequest) (*v1.GetTopRe
 	if p := between(&q, r.MinScore, r.MaxScore); p != nil {
 		return nil, errorOf(p)
 	}
-	a := rankcache.One(ctx, s.reader, q)
+	a := rankcache.One(ctx, counted(s), q)
 	if a.Err != nil {
 		return nil, errorOf(encode.ProblemOf(a.Err))
 	}
@@ -231,7 +229,7 @@ func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address
 	if p != nil {
 		return f, a, errorOf(p)
 	}
-	if a = rankcache.One(ctx, s.reader, q); a.Err != nil {
+	if a = rankcache.One(ctx, counted(s), q); a.Err != nil {
 		return f, a, errorOf(encode.ProblemOf(a.Err))
 	}
 	for i := range a.Own {
@@ -290,7 +288,7 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 		reads, at = append(reads, q), append(at, i)
 	}
 	answers := make([]rankcache.Answer, len(reads))
-	s.reader.Read(ctx, reads, answers)
+	counted(s).Read(ctx, reads, answers)
 	for n := range answers {
 		i, a := at[n], &answers[n]
 		if a.Err != nil {

@@ -18,6 +18,9 @@ func TestRequestsAreMeasured(t *testing.T) {
 		}
 		res.Body.Close()
 	}
+	if n := testutil.ToFloat64(e.reads.WithLabelValues("local")); n != 2 || testutil.CollectAndCount(e.reads) != 1 {
+		t.Errorf("%v reads were answered from local memory, want 2 and no others", n)
+	}
 	if n := testutil.CollectAndCount(e.durations); n != 2 {
 		t.Errorf("%d methods and codes, want GetTop ok and GetTop permission_denied", n)
 	}

@@ -11,7 +11,6 @@ import (
 	"rankcache/sidecar/encode"
 )
 
-// rowMaker makes the messages of rows of an answer.
 type rowMaker struct {
 	show
 	form  rankcache.ScoreForm
@@ -82,7 +81,6 @@ func (m *rowMaker) own(o *rankcache.Own) *v1.Row {
 	return row
 }
 
-// rows returns a run of rows; ahead is that of the first.
 func (m *rowMaker) rows(entries []rankcache.Entry, start int, ahead rankcache.Ahead, members int, data *rankcache.Data, j *encode.Joined) []*v1.Row {
 	rows := make([]*v1.Row, len(entries))
 	for i := range entries {

@@ -7,14 +7,21 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/metric"
+	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/rooms"
 	"rankcache/sidecar"
+	"rankcache/sidecar/encode"
 	"rankcache/sidecar/live"
 )
 
@@ -24,31 +31,28 @@ const (
 	DefaultStreams      = live.DefaultStreams
 	DefaultMaxConns     = 4096            // beside those of streams
 	DefaultWriteTimeout = 5 * time.Second // one event or answer
+	DefaultLifetime     = time.Hour
 )
 
 // Config is how the listener behaves; zeros take the defaults.
 type Config struct {
-	// Hosts are names, without port, that callers may use for a listener on loopback,
-	// beside localhost and the loopback addresses.
-	Hosts []string
-	// Interval is the shortest time between two events of a stream that tell of changes.
-	Interval time.Duration
-	Streams  int // most streams at once
-	// MaxConns is at how many connections one gives way to each new one, in the order of
-	// [httpserve.Stage]; 0: [DefaultMaxConns] more than Streams, as each may have its own.
+	// Hosts are names that callers may use for a listener on loopback, beside localhost and loopback addresses.
+	Hosts    []string
+	Interval time.Duration // the shortest time between two events of a stream that tell of changes
+	Streams  int           // most streams at once
+	// MaxConns is the most connections, by [httpserve.Stage]; 0: [DefaultMaxConns] more than Streams.
 	MaxConns     int
 	WriteTimeout time.Duration
 	ReadTimeout  time.Duration // a whole request
+	Lifetime     time.Duration // of a stream, give or take a tenth; its client comes back
 	Heartbeat    time.Duration // between two events that tell the age of the page
 	Drain        time.Duration // how long the process still answers after [Server.Drain]: clients are told to come back later
 	// Classes returns the rooms file in force, never nil; nil: there are no classes.
 	Classes func() *rooms.File
-	// Now is the clock that periods of classes run by; nil: time.Now.
-	Now func() time.Time
+	Now     func() time.Time // the clock that periods of classes run by; nil: time.Now
 }
 
-// otherRequests is how many requests beside streams one connection of HTTP/2 may have at once.
-const otherRequests = 250
+const otherRequests = 250 // how many requests beside streams one connection of HTTP/2 may have at once
 
 // Server serves live pages.
 type Server struct {
@@ -58,12 +62,14 @@ type Server struct {
 	log    *slog.Logger
 	conns  conns
 
+	reads     *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 }
 
 // New returns a server of r and registers its metrics. It starts nothing.
 func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Server, error) {
 	cfg.Streams, cfg.WriteTimeout = cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
+	cfg.Lifetime = cmp.Or(cfg.Lifetime, DefaultLifetime)
 	cfg.MaxConns = cmp.Or(cfg.MaxConns, cfg.Streams+DefaultMaxConns)
 	if cfg.Classes == nil {
 		none := new(rooms.File)
@@ -76,11 +82,24 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, reader: r, hub: hub, log: log, durations: newDurations()}
-	if reg == nil {
-		return s, nil
+	set := metric.New(reg, "rpc_")
+	s := &Server{cfg: cfg, reader: r, hub: hub, log: log,
+		reads: set.Counters("reads_total", "Reads of boards over Connect and gRPC that were answered, by source. Watch is not among them.", "source"),
+		durations: set.Histograms("duration_seconds", "Time from a decoded request of Connect or gRPC until its answer is ready to be encoded, by method and code (ok, or the code of the error). Watch is not among them.",
+			[]float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}, "method", "code")}
+	set.GaugeFunc("connections", "Connections now open to the listener for live pages, Connect and gRPC.", func() float64 { return float64(s.conns.open.Load()) })
+	return s, set.Err()
+}
+
+type counted struct{ *Server } // reads boards, and counts the answers by source
+
+func (c counted) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	c.reader.Read(ctx, qs, as)
+	for i := range as {
+		if as[i].Err == nil {
+			c.reads.WithLabelValues(as[i].Source.String()).Inc()
+		}
 	}
-	return s, errors.Join(s.conns.register(reg), reg.Register(s.durations))
 }
 
 // Conns returns how many connections are open now, and how many were ever accepted.
@@ -88,16 +107,13 @@ func (s *Server) Conns() (open int, ever uint64) {
 	return int(s.conns.open.Load()), s.conns.ever.Load()
 }
 
-// Changed tells the server that readers may see another state of a board. It returns at
-// once, and may be called before Serve.
+// Changed tells that readers may see another state of a board. It returns at once, also before Serve.
 func (s *Server) Changed(board rankcache.BoardID) { s.hub.Changed(board) }
 
-// Drain ends all streams, with an event that tells so, and those that are opened from now
-// on. Other requests are answered as before.
+// Drain ends all streams, those opened later too, with an event that tells so. Other requests go on.
 func (s *Server) Drain() { s.hub.Drain() }
 
-// Serve answers requests on ln until ctx is done, then ends the streams, finishes the
-// requests in hand and returns.
+// Serve answers requests on ln until ctx is done, then ends the streams, finishes the requests in hand and returns.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.hub.Wait()
 	defer s.Drain()
@@ -105,8 +121,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return httpserve.Serve(ctx, countedListener{ln, &s.conns}, s.Handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true, HTTP2Streams: cmp.Or(s.cfg.Streams, live.DefaultStreams) + otherRequests}, s.log)
 }
 
-// ServeLiveBoard answers GET /v1/boards/{board}/live, for another listener of the process.
-// Its stream counts among Config.Streams and ends with Drain.
+// ServeLiveBoard answers GET /v1/boards/{board}/live for another listener, among Streams and until Drain.
 func (s *Server) ServeLiveBoard(w http.ResponseWriter, r *http.Request) {
 	eventStreams{streams{s}}.liveBoard(w, r)
 }
@@ -120,4 +135,88 @@ func (s *Server) Handler() http.Handler {
 	services{s}.handle(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeProblem(w, unknownPath()) })
 	return httpserve.CheckOrigin(mux)
+}
+
+func measured(by *prometheus.HistogramVec) connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+			begun := time.Now()
+			answer, err := next(ctx, r)
+			code := "ok"
+			if err != nil {
+				code = connect.CodeOf(err).String()
+			}
+			method := r.Spec().Procedure[strings.LastIndexByte(r.Spec().Procedure, '/')+1:]
+			by.WithLabelValues(method, code).Observe(time.Since(begun).Seconds())
+			return answer, err
+		}
+	}
+}
+
+type conns struct {
+	open atomic.Int64
+	ever atomic.Uint64
+}
+
+type countedListener struct {
+	net.Listener
+	conns *conns
+}
+
+func (l countedListener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.conns.open.Add(1)
+	l.conns.ever.Add(1)
+	return &countedConn{Conn: accepted, conns: l.conns}, nil
+}
+
+type countedConn struct {
+	net.Conn
+	conns *conns
+	once  sync.Once
+}
+
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.conns.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// errorOf returns the problem as a call's error, whose detail has HTTP's code.
+func errorOf(p *encode.Problem) error {
+	text := p.Info().Title
+	if p.Argument != "" {
+		text += ": " + p.Argument
+	}
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	err := connect.NewError(connectCode(p), errors.New(text))
+	if detail, failed := connect.NewErrorDetail(problemMessage(p)); failed == nil {
+		err.AddDetail(detail)
+	}
+	return err
+}
+
+func problemMessage(p *encode.Problem) *v1.Problem {
+	info := p.Info()
+	return &v1.Problem{Code: string(p.Code), Status: int32(info.Status), Title: info.Title, Detail: p.Detail, Argument: p.Argument, Seq: p.Seq}
+}
+
+func connectCode(p *encode.Problem) connect.Code {
+	switch p.Info().Status {
+	case http.StatusBadRequest:
+		return connect.CodeInvalidArgument
+	case http.StatusForbidden:
+		return connect.CodePermissionDenied
+	case http.StatusNotFound:
+		return connect.CodeNotFound
+	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity:
+		return connect.CodeFailedPrecondition
+	case http.StatusServiceUnavailable:
+		return connect.CodeUnavailable
+	}
+	return connect.CodeInternal
 }

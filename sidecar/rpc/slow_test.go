@@ -185,3 +185,19 @@ func TestRequestWithBody(t *testing.T) {
 	e.Drain()
 	s.want("end")
 }
+
+// A caller whose own body comes in too slowly is told so, and nothing of this process's sockets.
+func TestOwnSlowBody(t *testing.T) {
+	e := start(t, func(c *Config) { c.ReadTimeout = 100 * time.Millisecond })
+	for kind, head := range map[string]string{"Connect with JSON": "Content-Type: application/json\r\n", "Connect": "Content-Type: application/proto\r\n"} {
+		c := e.request(http.MethodPost, "/rankcache.v1.Boards/GetTop", head+"Content-Length: 100\r\n\r\n{\"bo")
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "too slowly") || strings.Contains(string(text), "127.0.0.1") {
+			t.Errorf("%s: %s %s, %v", kind, res.Status, text, err)
+		}
+	}
+}

@@ -11,8 +11,7 @@ import (
 	"rankcache/sidecar/live"
 )
 
-// eventStreams are the streams as server-sent events.
-type eventStreams struct{ streams }
+type eventStreams struct{ streams } // the streams as server-sent events
 
 func (s eventStreams) liveBoard(w http.ResponseWriter, r *http.Request) {
 	s.live(w, r, address{board: rankcache.BoardID(r.PathValue("board"))})
@@ -22,7 +21,6 @@ func (s eventStreams) liveClass(w http.ResponseWriter, r *http.Request) {
 	s.live(w, r, address{class: r.PathValue("class"), dims: make(map[string]string)})
 }
 
-// live answers with the events of a watch.
 func (s eventStreams) live(w http.ResponseWriter, r *http.Request, a address) {
 	if p := a.parse(r.URL.RawQuery); p != nil {
 		writeProblem(w, p)

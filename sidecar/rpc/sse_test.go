@@ -392,3 +392,21 @@ func TestLastPeriodOfTheCalendar(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamsHaveALifetime: a stream ends by itself, and its client goes on from where it was.
+func TestStreamsHaveALifetime(t *testing.T) {
+	e := start(t, func(c *Config) { c.Lifetime, c.Heartbeat = 50*time.Millisecond, 10*time.Millisecond })
+	e.publish(917)
+	s := e.watch("/v1/boards/local/live?limit=2", "", nil)
+	first := s.wantSeq(917)
+	for ev, ok := s.next(); ev.name != "end" || ev.data["code"] != "draining"; ev, ok = s.next() {
+		if !ok || ev.name != "age" {
+			t.Fatalf("%+v, %t: want that the stream ends", ev, ok)
+		}
+	}
+	_ = s.close()
+	e.publish(918)
+	again := e.watch("/v1/boards/local/live?limit=2", first.id, nil)
+	again.wantSeq(918)
+	_ = again.close()
+}

@@ -17,6 +17,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	v1 "rankcache/proto/rankcache/v1"
+	"rankcache/wire"
 )
 
 const (
@@ -30,13 +31,13 @@ type Batches interface {
 	PostBatch(ctx context.Context, body []byte) (answer []byte, problem httpserve.Problem, ok bool)
 }
 
-// Handler answers calls of the service, with its health and reflection; other requests go to
-// next.
+// Handler answers calls of the service, with its health and reflection; other requests go to next.
 func Handler(to Batches, next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxRequest), connect.WithCodec(jsonCodec("json")), connect.WithCodec(jsonCodec("json; charset=utf-8")))
 	s := scores{to}
-	mux.Handle(postScores, httpserve.CheckOrigin(connect.NewUnaryHandlerSimple(postScores, s.post, options)))
+	slow := connect.NewError(connect.CodeInvalidArgument, httpserve.ErrSlow)
+	mux.Handle(postScores, httpserve.CheckOrigin(httpserve.SlowBodies(slow, connect.NewUnaryHandlerSimple(postScores, s.post, options))))
 	mux.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker(service), options))
 	reflector := grpcreflect.NewStaticReflector(service)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, options))
@@ -47,28 +48,13 @@ func Handler(to Batches, next http.Handler) http.Handler {
 
 type scores struct{ to Batches }
 
-// command is a [v1.Command] as the HTTP API has it.
-type command struct {
-	Board  string            `json:"board,omitempty"`
-	Class  string            `json:"class,omitempty"`
-	Dims   map[string]string `json:"dims,omitempty"`
-	By     map[string]string `json:"by,omitempty"`
-	Room   string            `json:"room,omitempty"`
-	Member string            `json:"member"`
-	Op     string            `json:"op"`
-	Delta  *float64          `json:"delta,omitempty"`
-	Score  *float64          `json:"score,omitempty"`
-	Order  string            `json:"order"`
-	At     int64             `json:"at,omitempty"`
-	Data   *string           `json:"data,omitempty"`
-}
-
 func (s scores) post(ctx context.Context, r *v1.PostScoresRequest) (*v1.PostScoresResponse, error) {
 	batch := struct {
-		Commands []command `json:"commands"`
-	}{make([]command, len(r.Commands))}
+		Commands []wire.Command `json:"commands"`
+	}{make([]wire.Command, len(r.Commands))}
 	for i, c := range r.Commands {
-		batch.Commands[i] = command{c.GetBoard(), c.GetClass(), c.GetDims(), c.GetBy(), c.GetRoom(), c.GetMember(), c.GetOp(), c.Delta, c.Score, c.GetOrder(), c.GetAt(), c.Data}
+		batch.Commands[i] = wire.Command{Board: c.GetBoard(), Class: c.GetClass(), Dims: c.GetDims(), By: c.GetBy(), Room: c.GetRoom(), Member: c.GetMember(),
+			Op: c.GetOp(), Delta: c.Delta, Score: c.Score, Order: c.GetOrder(), At: c.GetAt(), Data: c.Data}
 	}
 	body, err := json.Marshal(batch)
 	if err != nil { // JSON has no infinite numbers
@@ -85,8 +71,7 @@ func (s scores) post(ctx context.Context, r *v1.PostScoresRequest) (*v1.PostScor
 	return res, nil
 }
 
-// jsonCodec refuses fields that a message has not, which Connect's own ignores.
-type jsonCodec string
+type jsonCodec string // refuses fields that a message has not, which Connect's own ignores
 
 func (c jsonCodec) Name() string { return string(c) }
 
@@ -106,6 +91,8 @@ func errorOf(p *httpserve.Problem) error {
 		code = connect.CodeUnavailable
 	case http.StatusForbidden:
 		code = connect.CodePermissionDenied
+	case http.StatusTooManyRequests:
+		code = connect.CodeResourceExhausted
 	}
 	err := connect.NewError(code, fmt.Errorf("%s: %s", p.Title, p.Detail))
 	if detail, failed := connect.NewErrorDetail(&v1.Problem{Code: p.Code, Status: int32(p.Status), Title: p.Title, Detail: p.Detail, Argument: p.Argument}); failed == nil {

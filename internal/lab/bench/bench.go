@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -19,9 +21,25 @@ func NewCommand() *cobra.Command {
   rankcache-lab bench read -o json
   rankcache-lab bench hot -o json`,
 	}
-	bench.AddCommand(newBenchReplayCommand(), newBenchLedgerCommand(), newBenchOpenCommand(), newSidecarCommand(), newLogCommand(), newBenchReadCommand(), newBenchWriteCommand(), newBenchVisibleCommand(), newBenchTailCommand(), newBenchRollingCommand(), newBenchSplitCommand(), newBenchFleetCommand(), newBenchRESPCommand(), newBenchLiveCommand(), newBenchRPCCommand(), newBenchTargetCommand(), newBenchChartCommand(),
+	bench.AddCommand(newBenchReplayCommand(), newBenchOpenCommand(), newSidecarCommand(), newLogCommand(), newBenchReadCommand(), newBenchWriteCommand(), newBenchVisibleCommand(), newBenchTailCommand(), newBenchFleetCommand(), newBenchStartCommand(), newBenchRESPCommand(), newBenchLiveCommand(), newBenchTargetCommand(), newBenchChartCommand(),
 		newBenchHotCommand(), newBenchProfileCommand(), newBrokerCommand())
 	return bench
+}
+
+// reporting has cmd, without arguments, measure by run, which tells its progress to to, and print the report as -o
+// asks.
+func reporting[R any](cmd *cobra.Command, to *io.Writer, run func(context.Context) (R, error), print func(R, io.Writer) error) *cobra.Command {
+	cmd.Args = cli.NoArgs
+	output := cli.OutputFlag(cmd.Flags(), "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		*to = &lineWriter{to: cmd.ErrOrStderr()}
+		report, err := run(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return cli.PrintAs(cmd.OutOrStdout(), *output, report, func(to io.Writer) error { return print(report, to) })
+	}
+	return cmd
 }
 
 func newBenchHotCommand() *cobra.Command {

@@ -24,13 +24,12 @@ type fleetBench struct {
 	replayBench                 // its servers, members and rounds
 	pods, boards                int
 	settle, window, statesEvery time.Duration
-	redisPid                    int
 	keeper                      string   // its health port, while there is one
 	common                      []string // arguments of sidecars and keeper
 }
 
-// fleetReport is the stable JSON of bench fleet. Figures are medians of the rounds; ratios are of a pod's with a keeper to
-// those without, medians of each round's.
+// fleetReport is the stable JSON of bench fleet. Figures are medians of the rounds; ratios are of a pod's with a keeper
+// to those without, medians of each round's.
 type fleetReport struct {
 	Kafka   string       `json:"kafka"`
 	Pods    int          `json:"pods"`
@@ -63,7 +62,6 @@ the keeper publishes much less than 3.3 times a second tells nothing: the machin
 busy. Beside it is what rankcache plan expects of such a pod, and its ratio to what was measured.
 Needs Linux, and a redis-server in PATH.`,
 		Example: "  rankcache-lab bench fleet --pods 20 -o json\n  rankcache-lab bench fleet --pods 3 --rounds 1 --window 10s",
-		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.pods, "pods", 4, "sidecars, 1 to 100")
@@ -73,47 +71,39 @@ Needs Linux, and a redis-server in PATH.`,
 	flags.DurationVar(&b.settle, "settle", 15*time.Second, "wait before each window")
 	flags.DurationVar(&b.window, "window", 20*time.Second, "over which each is measured")
 	flags.DurationVar(&b.statesEvery, "states-every", 300*time.Millisecond, "the keeper's")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = cmd.ErrOrStderr()
-		report, err := b.run(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, b.run, (*fleetReport).print)
 }
 
 func (b *fleetBench) run(ctx context.Context) (*fleetReport, error) {
 	if b.pods < 1 || b.pods > 100 || b.boards < 1 || b.members < 1 || b.rounds < 1 || b.settle < 0 || b.window <= 0 {
 		return nil, cli.Usagef("want --pods of 1 to 100, --boards, --members and --rounds of 1 or more, and a positive --window")
 	}
+	r := &fleetReport{Pods: b.pods, Boards: b.boards, Members: b.members, Rounds: b.rounds}
+	return r, b.within(ctx, func(ctx context.Context, _ string) error {
+		r.Kafka = b.kafkaWhat
+		return b.measure(ctx, r)
+	})
+}
+
+// within starts and fills the servers, and has do measure, which may use a folder.
+func (b *fleetBench) within(ctx context.Context, do func(ctx context.Context, dir string) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
+	stop, err := b.replayBench.start(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("start redis-server: %w", err)
-	}
-	defer server.Close()
-	b.redis, b.redisPid = server.Client(), server.Pid()
-	defer b.redis.Close()
-	stop, err := b.startKafka(ctx)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	defer stop()
 	dir, err := os.MkdirTemp("", "rankcache-bench")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(dir)
-	b.common = []string{"--redis", "redis://" + server.Addr(), "--kafka", b.kafka, "--rooms", filepath.Join(dir, "rooms.yaml"), "--give-up-after", "10m", "--log-level", "error"}
+	b.common = []string{"--redis", "redis://" + b.redis.Options().Addr, "--kafka", b.kafka, "--rooms", filepath.Join(dir, "rooms.yaml"), "--give-up-after", "10m", "--log-level", "error"}
 	if err := b.fillBoards(ctx, filepath.Join(dir, "rooms.yaml")); err != nil {
-		return nil, err
+		return err
 	}
-	r := &fleetReport{Kafka: b.kafkaWhat, Pods: b.pods, Boards: b.boards, Members: b.members, Rounds: b.rounds}
-	return r, b.measure(ctx, r)
+	return do(ctx, dir)
 }
 
 // fillBoards makes the boards, their topics and the rooms file.
@@ -205,16 +195,30 @@ func (b *fleetBench) podsAtRest(ctx context.Context, series string, atLeast int)
 type fleetProcesses struct {
 	pids   []int
 	health []string
+	ends   []<-chan struct{}
 	stop   func() // and waits until they have ended
 }
 
 // start starts n processes, and returns when they are ready.
 func (b *fleetBench) start(ctx context.Context, n int, args ...string) (*fleetProcesses, error) {
+	p, err := b.launch(ctx, n, args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.await(ctx, "rankcache_ready", 1); err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// launch starts n processes.
+func (b *fleetBench) launch(ctx context.Context, n int, args ...string) (*fleetProcesses, error) {
 	running, cancel := context.WithCancel(ctx)
-	p, ends := &fleetProcesses{}, make([]<-chan struct{}, 0, n)
+	p := &fleetProcesses{}
 	p.stop = func() {
 		cancel()
-		for _, ended := range ends {
+		for _, ended := range p.ends {
 			<-ended
 		}
 	}
@@ -229,11 +233,7 @@ func (b *fleetBench) start(ctx context.Context, n int, args ...string) (*fleetPr
 			p.stop()
 			return nil, err
 		}
-		p.pids, p.health, ends = append(p.pids, pid), append(p.health, health), append(ends, ended)
-	}
-	if err := p.await(ctx, "rankcache_ready", 1); err != nil {
-		p.stop()
-		return nil, err
+		p.pids, p.health, p.ends = append(p.pids, pid), append(p.health, health), append(p.ends, ended)
 	}
 	return p, nil
 }

@@ -13,8 +13,8 @@ import (
 	"rankcache/internal/lab/load"
 )
 
-// fleetFigures are what was measured in a window, by name: CPU in % of a core, commands and bytes a second, MiB; of Redis's
-// commands also each by its name.
+// fleetFigures are what was measured in a window, by name: CPU in % of a core, commands and bytes a second, MiB; of
+// Redis's commands also each by its name.
 type fleetFigures map[string]float64
 
 const (
@@ -119,7 +119,8 @@ func procNumber(pid int, file string, line *regexp.Regexp) (float64, error) {
 	return strconv.ParseFloat(string(found[1]), 64)
 }
 
-// withoutKeeper takes off what a keeper did when it was alone, as often as it published now: on a busy machine it does so more rarely.
+// withoutKeeper takes off what a keeper did when it was alone, as often as it published now: on a busy machine it does
+// so more rarely.
 func (f fleetFigures) withoutKeeper(alone fleetFigures) fleetFigures {
 	rest, often := maps.Clone(f), f[published]/alone[published]
 	delete(rest, published)

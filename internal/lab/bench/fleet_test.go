@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -62,5 +63,21 @@ func TestFleetFigures(t *testing.T) {
 	}
 	if r := got.ratios(fleetFigures{redisCPU: 4})[redisCPU]; r != 0.25 {
 		t.Errorf("ratio %v", r)
+	}
+}
+
+// Sidecars become ready beside a Redis that is held most of the time, from the log and from their files.
+func TestBenchStart(t *testing.T) {
+	testkit.Redis(t) // skips or fails where there is no redis-server
+	t.Setenv(envRunMain, "1")
+	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
+	var out, progress bytes.Buffer
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "start", "-o", "json", "--boards", "3", "--members", "20", "--slow", "0.5"}, &out, &progress)
+	var report startReport
+	if err = errors.Join(err, json.Unmarshal(out.Bytes(), &report)); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	if len(report.Rows) != 2 || report.Rows[0].Seconds <= 0 || report.Rows[1].Seconds <= 0 {
+		t.Errorf("%+v", report)
 	}
 }

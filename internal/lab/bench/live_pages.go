@@ -62,7 +62,6 @@ boards of one class, whose updates share a topic.
 The sidecar has the last core, everything else the others. GOMAXPROCS is 2, as in a pod with a CPU
 limit of 1. Needs Linux, and redis-server and h2load (Debian's package nghttp2-client) in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
-		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
@@ -73,15 +72,10 @@ limit of 1. Needs Linux, and redis-server and h2load (Debian's package nghttp2-c
 	flags.DurationVar(&b.window, "window", 30*time.Second, "time over which a round is measured, without streams and with them")
 	flags.IntVar(&b.rounds, "rounds", 5, "rounds")
 	flags.StringVar(&b.memory, "go-memory", "670MiB", "GOMEMLIMIT of the sidecar: what a pod with a limit of 768 MiB leaves for Go")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = cmd.ErrOrStderr()
-		if err := b.run(cmd.Context()); err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, b.report, b.report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, func(ctx context.Context) (*liveReport, error) {
+		err := b.run(ctx)
+		return b.report, err
+	}, (*liveReport).print)
 }
 
 func (b *liveBench) run(ctx context.Context) error {

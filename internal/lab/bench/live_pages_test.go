@@ -29,21 +29,3 @@ func TestBenchLive(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 }
-
-// TestBenchRPC calls each protocol a few times.
-func TestBenchRPC(t *testing.T) {
-	testkit.Need(t, load.Installed("h2load"))
-	t.Setenv(envRunMain, "1")
-	var out, progress bytes.Buffer
-	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "rpc", "-o", "json", "--rounds", "1", "--calls", "20", "--connections", "2", "--board-members", "2000"}, &out, &progress)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, &progress)
-	}
-	var report rpcReport
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		t.Fatal(err)
-	}
-	if len(report.Rows) != len(rpcProtocols) || len(report.Ratios) != len(rpcProtocols) || report.Rows[0].Bytes < 1000 || report.Rows[2].Bytes != report.Rows[0].Bytes+5 {
-		t.Errorf("%+v", report)
-	}
-}

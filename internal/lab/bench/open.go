@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"rankcache"
@@ -20,8 +19,7 @@ import (
 	"rankcache/internal/cli"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/load"
-	"rankcache/internal/lab/servers"
-	"rankcache/replay"
+	"rankcache/internal/lab/measure"
 	"rankcache/wire"
 )
 
@@ -96,7 +94,6 @@ board becomes super-hot, until it is open. A read that could not be sent in time
 when it was due. The sidecar has the last core, load and servers have the others. Needs
 Linux, and redis-server and h2load (Debian's package nghttp2-client) in PATH.`,
 		Example: "  rankcache-lab bench open\n  rankcache-lab bench open --members 210000 --rate 500 -o json",
-		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
@@ -105,16 +102,7 @@ Linux, and redis-server and h2load (Debian's package nghttp2-client) in PATH.`,
 	flags.BoolVar(&b.apart, "apart", true, "give the sidecar a core of its own, where there are two")
 	flags.Float64Var(&b.rate, "rate", 250, "reads a second of the other board, at most 500")
 	flags.DurationVar(&b.window, "window", 2*time.Second, "time over which a row is measured")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = cmd.ErrOrStderr()
-		report, err := b.run(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, b.run, (*openReport).print)
 }
 
 func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
@@ -133,14 +121,7 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 		return nil, err
 	}
 	defer undo()
-	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("start redis-server: %w", err)
-	}
-	defer server.Close()
-	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, ReadTimeout: time.Minute})
-	defer b.redis.Close()
-	stop, err := b.startKafka(ctx)
+	stop, err := b.start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +291,7 @@ func (b *openBench) readLog(ctx context.Context) error {
 func newLogCommand() *cobra.Command {
 	return &cobra.Command{Use: "log", Short: "Read a topic to its end, for bench open", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, _, err := replay.Drain(cmd.Context(), replay.Config{Brokers: args[0], Names: wire.DefaultNames()}, args[1:])
+			_, _, err := measure.Drain(cmd.Context(), args[0], args[1])
 			return err
 		}}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ import (
 //	target*.go        the servers that are programs of ours
 //
 // Of those, fixed body is what is left without a board, sortedset and plain are what people would write instead, and
-// redcon, relay and the bare handler of connect-go are what a page over RESP or RPC costs at least: no package has them.
+// redcon and relay are what a page over RESP costs at least: no package has them.
 
 // readBench is one run.
 type readBench struct {
@@ -89,7 +90,6 @@ redis-server, valkey-server, nginx and varnishd are looked for in PATH, and what
 		Example: `  rankcache-lab bench read
   rankcache-lab bench read -o json > read.json
   rankcache-lab bench read --only 'top50 super-hot|fixed' --rounds 3`,
-		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.rounds, "rounds", benchRounds, "rounds; the figures are medians over them")
@@ -99,16 +99,7 @@ redis-server, valkey-server, nginx and varnishd are looked for in PATH, and what
 	flags.IntVar(&b.profiles, "profiles", benchProfiles, "profiles cached in the busy rows")
 	flags.StringVar(&b.only, "only", "", "measure rows whose name and transport match this regular `expression`")
 	flags.StringVar(&b.pprof, "pprof", "", "`folder` to put a CPU profile of each of our own servers into, taken row by row after the last round")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
-		report, err := b.run(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, b.run, (*readReport).print)
 }
 
 func (b *readBench) run(ctx context.Context) (report *readReport, err error) {
@@ -131,15 +122,35 @@ func (b *readBench) run(ctx context.Context) (report *readReport, err error) {
 		return nil, err
 	}
 	defer undo()
+	if err := b.measureAll(ctx); err != nil {
+		return nil, err
+	}
+	return b.report(), nil
+}
+
+// measureAll measures the rounds. A row that fails is not measured again: what it had before is kept.
+func (b *readBench) measureAll(ctx context.Context) error {
 	for round := range b.rounds {
 		for _, c := range b.cases {
-			if err := b.measure(ctx, c); err != nil {
-				return nil, fmt.Errorf("%s over %s: %w", c.row.name, c.transport, err)
+			if len(c.samples) < round {
+				continue
+			}
+			if err := b.measure(ctx, c); ctx.Err() != nil {
+				return err
+			} else if err != nil {
+				_ = c.setUpdates(0) // other rows may be of its server
+				why := fmt.Sprintf("%s over %s from round %d on: %v", c.row.name, c.transport, len(c.samples)+1, err)
+				b.servers.missing = append(b.servers.missing, why)
+				fmt.Fprintln(b.progress, "LEFT OUT:", why)
 			}
 		}
 		fmt.Fprintf(b.progress, "round %d of %d done\n", round+1, b.rounds)
 	}
-	return b.report(), nil
+	b.cases = slices.DeleteFunc(b.cases, func(c *readCase) bool { return len(c.samples) == 0 })
+	if len(b.cases) == 0 {
+		return fmt.Errorf("nothing could be measured: %s", strings.Join(b.servers.missing, "; "))
+	}
+	return nil
 }
 
 // prepare makes the cases: it starts their servers and looks whether the first

@@ -117,8 +117,8 @@ func (c *readCase) median(figure func(readSample) float64) float64 {
 }
 
 func (r *readRatio) line(of, to []readSample) readRatioLine {
-	values := make([]float64, len(of))
-	for i := range of {
+	values := make([]float64, min(len(of), len(to)))
+	for i := range values {
 		values[i] = r.figure(of[i]) / max(r.figure(to[i]), 1e-9)
 	}
 	line := readRatioLine{Value: median(values), Goal: r.goal, Is: "at_least"}

@@ -91,7 +91,7 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 			s.write("/standing", "rankcache", memberPath+someMembers(s.bench.members)[0])))
 	case "fixed profiles":
 		return s.startFixed(name, "fixed", s.write("/profiles50", "busy", profilesPath))
-	case "sortedset", "rpc", "bare rpc":
+	case "sortedset":
 		return s.startTarget(name, name, s.size())
 	case "updated": // apart from rankcache, whose pages stay as they were written down
 		return s.startOverRedis(name, "rankcache", s.size())

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,6 +138,44 @@ func TestBenchReadLeavesOutWhatIsNotInstalled(t *testing.T) {
 		t.Errorf("the other rows are not there:\n%s", &out)
 	}
 }
+
+// TestBenchReadKeepsWhatWasMeasured: the server of a row dies after the first round of two.
+func TestBenchReadKeepsWhatWasMeasured(t *testing.T) {
+	testkit.Need(t, load.Installed("h2load"))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	defer server.Close()
+	rival := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := rival.Start(); err != nil {
+		t.Fatal(err)
+	}
+	caseOf := func(name string, pid int) *readCase {
+		return &readCase{row: readSpec{name: name}, transport: "tcp", target: load.Target{Network: "tcp", Addr: server.Listener.Addr().String()},
+			question: load.Question{Paths: []string{"/"}, Status: http.StatusOK}, server: &benchServer{pids: []int{pid}}}
+	}
+	progress := writerFunc(func(line []byte) (int, error) {
+		if strings.HasPrefix(string(line), "round 1") {
+			_ = rival.Process.Kill()
+			_ = rival.Wait()
+		}
+		return len(line), nil
+	})
+	b := &readBench{rounds: 2, duration: 50 * time.Millisecond, connections: 2, progress: progress, servers: new(benchServers),
+		cases: []*readCase{caseOf("rival", rival.Process.Pid), caseOf("ours", os.Getpid())}}
+	if err := b.measureAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, m := len(b.cases[0].samples), len(b.cases[1].samples); n != 1 || m != 2 {
+		t.Errorf("%d and %d rounds are kept, want 1 and 2", n, m)
+	}
+	if r := b.report(); len(r.Rows) != 2 || len(r.Missing) != 1 || !strings.HasPrefix(r.Missing[0], "rival over tcp from round 2 on: ") {
+		t.Errorf("left out: %q", r.Missing)
+	}
+}
+
+// writerFunc is an io.Writer.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // TestTargetEndsWithItsInput keeps targets from outliving a bench that was killed.
 func TestTargetEndsWithItsInput(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"rankcache"
 	"rankcache/internal/cli"
 	"rankcache/internal/lab/fill"
+	"rankcache/internal/lab/measure"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/serve"
 	"rankcache/localboard"
@@ -37,6 +38,7 @@ type replayBench struct {
 	kafkaWhat string
 	kafkaPid  int // of an own broker
 	redis     *redis.Client
+	redisPid  int
 	origin    *origin.Origin
 }
 
@@ -70,7 +72,6 @@ it to an open board: decode, apply, order, compare with Redis. Needs a redis-ser
 in PATH; starts a Kafka broker of its own if its jars are there (make setup), else
 kfake, unless --kafka names one.`,
 		Example: "  rankcache-lab bench replay -o json\n  rankcache-lab bench replay --updates 100000 --members 21000 --kafka broker:9092",
-		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; a topic is made there and deleted")
@@ -78,38 +79,39 @@ kfake, unless --kafka names one.`,
 	flags.IntVar(&b.members, "members", 210_000, "members of the board")
 	flags.IntVar(&b.rounds, "rounds", 3, "rounds of bare loop and replay in turns")
 	flags.IntVar(&b.liveRate, "live", 50_000, "updates a second of the live tail behind the last round, for 5 s; 0 for none")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = cmd.ErrOrStderr()
-		report, err := b.run(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, b.run, (*replayReport).print)
 }
 
 func (b *replayBench) run(ctx context.Context) (*replayReport, error) {
 	if b.members < 1 || b.updates < b.members || b.rounds < 1 {
 		return nil, cli.Usagef("want --members of 1 or more, at least as many --updates, and --rounds of 1 or more")
 	}
-	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("start redis-server: %w", err)
-	}
-	defer server.Close()
-	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
-	defer b.redis.Close()
-	b.origin = origin.New(b.redis, wire.DefaultNames(), origin.WithTimeout(5*time.Second))
-	stop, err := b.startKafka(ctx)
+	stop, err := b.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
+	b.origin = origin.New(b.redis, wire.DefaultNames(), origin.WithTimeout(5*time.Second))
 	report := &replayReport{Kafka: b.kafkaWhat, CPUs: runtime.NumCPU()}
 	report.replayRow, err = b.row(ctx)
 	return report, err
+}
+
+// start starts Redis and a broker, and returns what ends them.
+func (b *replayBench) start(ctx context.Context) (stop func(), err error) {
+	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	stopKafka, err := b.startKafka(ctx)
+	if err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, PoolSize: 16, ReadTimeout: time.Minute})
+	b.redisPid = server.Pid()
+	return func() {
+		_ = errors.Join(b.redis.Close(), stopKafka(), server.Close()) // they are gone with the bench
+	}, nil
 }
 
 // startKafka takes the broker that was named, or starts the best that is there.
@@ -169,8 +171,7 @@ func (b *replayBench) row(ctx context.Context) (row replayRow, err error) {
 // bareRound polls the whole topic with the replay's own consumer settings and
 // returns records a second, from the first to the last.
 func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (float64, error) {
-	names := wire.DefaultNames()
-	n, took, err := replay.Drain(ctx, replay.Config{Brokers: b.kafka, Names: names}, []string{names.Topic(board)})
+	n, took, err := measure.Drain(ctx, b.kafka, wire.DefaultNames().Topic(board))
 	if err == nil && n != b.updates {
 		err = fmt.Errorf("the bare loop saw %d records, want %d", n, b.updates)
 	}

@@ -77,23 +77,13 @@ board, a bare server of the library redcon that writes the same bytes, and a rel
 bytes to Redis. CPU time is that of the server's own process. Needs Linux and redis-server.`,
 		Example: `  rankcache-lab bench resp
   rankcache-lab bench resp -o json --rounds 3`,
-		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.rounds, "rounds", benchRounds, "rounds; the figures are medians over them")
 	flags.DurationVar(&b.duration, "duration", benchDuration, "of each run")
 	flags.IntVar(&b.connections, "connections", benchConns, "connections at once")
 	flags.IntVar(&b.members, "board-members", benchMembers, "members of the board")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
-		report, err := b.run(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, b.run, (*respReport).print)
 }
 
 func (b *respBench) run(ctx context.Context) (report *respReport, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"rankcache"
 	"rankcache/internal/cli"
 	"rankcache/internal/lab/load"
+	"rankcache/internal/lab/servers"
 )
 
 // tailBench is one run of rankcache-lab bench tail.
@@ -23,6 +25,7 @@ type tailBench struct {
 	updates, profiles, connections, rounds int
 	procs                                  []int
 	pages                                  float64 // a second; 0 until it is chosen
+	health                                 string  // the sidecar's port
 
 	rivals *benchServers
 	report tailReport
@@ -39,9 +42,10 @@ type tailRow struct {
 	Max        float64 `json:"max_ms"`
 	Pages      int     `json:"pages"`
 	Unanswered int     `json:"unanswered"`
-	Updates    float64 `json:"updates_per_s"` // sent to Kafka meanwhile
-	Open       float64 `json:"open_s"`        // of the large board
-	Busy       float64 `json:"sidecar_busy"`  // cores
+	Updates    float64 `json:"updates_per_s"`  // sent to Kafka meanwhile
+	Visible    float64 `json:"visible_p99_ms"` // at most: from their commands to their publication, by the sidecar's histogram
+	Open       float64 `json:"open_s"`         // of the large board
+	Busy       float64 `json:"sidecar_busy"`   // cores
 }
 
 // tailReport is the stable JSON of bench tail.
@@ -69,8 +73,7 @@ read pages with profiles, of all boards in turn, at half of the rate that it can
 sidecar, of a fixed body and of nginx take turns: of all three at the same rate, on the core that the sidecar works on meanwhile, so that all have
 the same noise. First with GOMAXPROCS=1 of the sidecar, then with 2. Updates go to Redis and Kafka, as a writer would send them. Needs
 Linux, and redis-server and h2load in PATH; without nginx its rows are left out.`,
-		Example: "  rankcache-lab bench tail\n  rankcache-lab bench tail --window 20s --members 1 --profiles 0 --updates 0 --procs 2 -o json",
-		Args:    cli.NoArgs,
+		Example: "  rankcache-lab bench tail\n  rankcache-lab bench tail --window 20s --members 1 --profiles 0 --updates 0 --procs 2 -o json\n  rankcache-lab bench tail --boards 20 --updates 10000 --profiles 0 --procs 2",
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
@@ -85,15 +88,10 @@ Linux, and redis-server and h2load in PATH; without nginx its rows are left out.
 	flags.IntVar(&b.rounds, "rounds", 1, "rounds of the servers in turns")
 	flags.IntSliceVar(&b.procs, "procs", []int{1, 2}, "GOMAXPROCS of the sidecar, one after another")
 	flags.BoolVar(&b.apart, "apart", true, "give the sidecar and its rivals a core of their own, where there are two")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
-		if err := b.run(cmd.Context()); err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, b.report, b.report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, func(ctx context.Context) (tailReport, error) {
+		err := b.run(ctx)
+		return b.report, err
+	}, tailReport.print)
 }
 
 func (b *tailBench) run(ctx context.Context) (err error) {
@@ -105,7 +103,10 @@ func (b *tailBench) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer b.rivals.close()
-	b.args = []string{"--profile-redis-key", "profile:<member>", "--profile-budget-mib", fmt.Sprint(profileBudget >> 20)}
+	if b.health, err = servers.FreeAddr(); err != nil {
+		return err
+	}
+	b.args = []string{"--health", b.health, "--profile-redis-key", "profile:<member>", "--profile-budget-mib", fmt.Sprint(profileBudget >> 20)}
 	b.rate, b.all = 1, func(ctx context.Context) error {
 		if err := errors.Join(b.fillProfiles(ctx, 0, b.small), b.fillProfiles(ctx, max(b.members-b.profiles, b.small), b.members)); err != nil {
 			return err
@@ -286,6 +287,10 @@ func (b *tailBench) tailRow(ctx context.Context, cfg load.Config, row tailRow, u
 	if err := b.closeLarge(ctx); err != nil {
 		return err
 	}
+	before, err := b.published(ctx)
+	if err != nil {
+		return err
+	}
 	opened := make(chan error, 1)
 	begin, sent := time.Now(), updates.sent.Load()
 	go func() {
@@ -301,6 +306,11 @@ func (b *tailBench) tailRow(ctx context.Context, cfg load.Config, row tailRow, u
 	if err := errors.Join(err, <-opened, updates.failure()); err != nil {
 		return err
 	}
+	after, err := b.published(ctx)
+	if err != nil {
+		return err
+	}
+	row.Visible = visibleP99(before, after)
 	ms := func(p float64) float64 { return result.Percentile(p).Seconds() * 1000 }
 	row.P50, row.P99, row.P999, row.Max = ms(0.5), ms(0.99), ms(0.999), ms(1)
 	row.Pages, row.Unanswered, row.Busy = result.Requests, result.Unanswered, result.Busy()
@@ -309,12 +319,37 @@ func (b *tailBench) tailRow(ctx context.Context, cfg load.Config, row tailRow, u
 	return nil
 }
 
+// visibleBounds are those of the sidecar's histogram of the time from a command to its publication, in seconds.
+var visibleBounds = [...]float64{.005, .01, .025, .05, .075, .1, .15, .25, .5, 1, 2.5, 10, 60, math.Inf(1)}
+
+// published returns how many publications there were within each of them.
+func (b *tailBench) published(ctx context.Context) (n [len(visibleBounds)]float64, err error) {
+	for i, bound := range visibleBounds {
+		series := fmt.Sprintf(`rankcache_replay_visible_seconds_bucket{le="%v"}`, bound)
+		if n[i], err = metricOf(ctx, b.health, series); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// visibleP99 returns the bound that 99 of 100 publications between two looks kept, in milliseconds.
+func visibleP99(before, after [len(visibleBounds)]float64) float64 {
+	last := len(visibleBounds) - 1
+	for i, bound := range visibleBounds[:last] {
+		if after[i]-before[i] >= 0.99*(after[last]-before[last]) {
+			return bound * 1000
+		}
+	}
+	return -1 // some took over a minute
+}
+
 func (r tailReport) print(to io.Writer) error {
-	fmt.Fprintf(to, "broker: %s; %s; %.0f pages/s\n%10s %-10s %8s %8s %8s %8s %9s %10s %9s %7s %7s\n", r.Kafka, r.Cores, r.Pages,
-		"GOMAXPROCS", "server", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "pages", "unanswered", "updates/s", "open s", "busy")
+	fmt.Fprintf(to, "broker: %s; %s; %.0f pages/s\n%10s %-10s %8s %8s %8s %8s %9s %10s %9s %10s %7s %7s\n", r.Kafka, r.Cores, r.Pages,
+		"GOMAXPROCS", "server", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "pages", "unanswered", "updates/s", "visible ms", "open s", "busy")
 	for _, row := range r.Rows {
-		if _, err := fmt.Fprintf(to, "%10d %-10s %8.2f %8.2f %8.2f %8.2f %9d %10d %9.0f %7.1f %7.2f\n", row.Procs, row.Server, row.P50, row.P99, row.P999, row.Max,
-			row.Pages, row.Unanswered, row.Updates, row.Open, row.Busy); err != nil {
+		if _, err := fmt.Fprintf(to, "%10d %-10s %8.2f %8.2f %8.2f %8.2f %9d %10d %9.0f %10.0f %7.1f %7.2f\n", row.Procs, row.Server, row.P50, row.P99, row.P999, row.Max,
+			row.Pages, row.Unanswered, row.Updates, row.Visible, row.Open, row.Busy); err != nil {
 			return err
 		}
 	}

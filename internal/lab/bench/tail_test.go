@@ -31,7 +31,7 @@ func TestBenchTail(t *testing.T) {
 		t.Fatalf("%+v\n%s", report, &progress)
 	}
 	for _, row := range report.Rows {
-		if row.Procs != 1 || row.Pages < 1 || row.P50 <= 0 || row.P999 < row.P99 || row.Updates <= 0 || row.Open <= 0 || row.Busy <= 0 {
+		if row.Procs != 1 || row.Pages < 1 || row.P50 <= 0 || row.P999 < row.P99 || row.Visible == 0 || row.Updates <= 0 || row.Open <= 0 || row.Busy <= 0 {
 			t.Errorf("%+v", row)
 		}
 	}

@@ -66,8 +66,6 @@ var targetMakers = map[string]func(context.Context, *targetOptions) (target, err
 	"plain":     newPlainTarget,
 	"sortedset": newSortedsetTarget,
 	"resp":      newRESPTarget,
-	"rpc":       newRPCTarget,
-	"bare rpc":  newBareRPCTarget,
 	"redcon":    newRedconTarget,
 	"relay":     newRelayTarget,
 }

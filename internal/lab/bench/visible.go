@@ -10,8 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"sort"
 	"sync"
 	"time"
@@ -20,6 +18,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/cli"
+	"rankcache/internal/lab/servers"
 )
 
 // visibleBench is one run of rankcache-lab bench visible.
@@ -80,7 +79,6 @@ rate, and read the board's page from the sidecar each millisecond. A post is vis
 that of the post's last command or a later one; the time is from when it was sent. The sidecar has the last core, the
 others have the rest. Needs Linux, and redis-server and h2load in PATH.`,
 		Example: "  rankcache-lab bench visible\n  rankcache-lab bench visible --commands 1000 --batch 1 -o json",
-		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
@@ -89,15 +87,10 @@ others have the rest. Needs Linux, and redis-server and h2load in PATH.`,
 	flags.IntVar(&b.batch, "batch", 10, "commands of a post, at most 100")
 	flags.BoolVar(&b.apart, "apart", true, "give the sidecar a core of its own, where there are two")
 	flags.DurationVar(&b.window, "window", 10*time.Second, "time over which it is measured")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = cmd.ErrOrStderr()
-		if err := b.run(cmd.Context()); err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, b.report, b.report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, func(ctx context.Context) (*visibleReport, error) {
+		err := b.run(ctx)
+		return b.report, err
+	}, (*visibleReport).print)
 }
 
 func (b *visibleBench) run(ctx context.Context) error {
@@ -117,12 +110,13 @@ func (b *visibleBench) measureVisible(ctx context.Context, _ int) error {
 	if err := errors.Join(b.writeRooms(otherBoard, largeBoard), b.awaitOpen(ctx, 0, otherBoard, largeBoard)); err != nil {
 		return err
 	}
-	writer, err := b.startWriter(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	ended, err := b.startWriter(ctx)
 	if err != nil {
+		cancel()
 		return err
 	}
-	defer writer.Wait()
-	defer writer.Process.Signal(os.Interrupt)
+	defer func() { cancel(); <-ended }()
 	if err := b.awaitWriter(ctx); err != nil {
 		return err
 	}
@@ -144,24 +138,14 @@ func (b *visibleBench) measureVisible(ctx context.Context, _ int) error {
 	return b.finish(begin.Add(visibleWarm), took, seen)
 }
 
-// startWriter runs this program again as the deployed one.
-func (b *visibleBench) startWriter(ctx context.Context) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
+// startWriter starts a writer, which ends with ctx.
+func (b *visibleBench) startWriter(ctx context.Context) (ended <-chan struct{}, err error) {
+	if b.writer, err = servers.FreeAddr(); err != nil {
 		return nil, err
 	}
-	port, err := loopbackPort()
-	if err != nil {
-		return nil, err
-	}
-	b.writer = fmt.Sprintf("127.0.0.1:%d", port)
-	cmd := exec.CommandContext(ctx, self, "bench", "rankcache", "write", "--scores", b.writer, "--health", "127.0.0.1:0", "--rooms", b.roomsFile(),
+	_, ended, err = startRankcache(ctx, "write", "--scores", b.writer, "--health", "127.0.0.1:0", "--rooms", b.roomsFile(),
 		"--redis", "redis://"+b.redis.Options().Addr, "--kafka", b.kafka, "--command-partitions", "1", "--drain", "0s", "--log-level", "warn")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the writer: %w", err)
-	}
-	return cmd, nil
+	return ended, err
 }
 
 // awaitWriter posts until a post is applied.

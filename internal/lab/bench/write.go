@@ -82,7 +82,8 @@ classes:
   - {name: years, board: "years_{x}_{period}", rolling: {of: rolling, last: 2}}
 `
 
-// writeKind is how a row is measured: by posts, or by way of the command topic, as posts of a class with feeds are in it too.
+// writeKind is how a row is measured: by posts, or by way of the command topic, as posts of a class with feeds are in
+// it too.
 type writeKind struct {
 	name, of string              // of: the row that its ratios are to
 	boards   []rankcache.BoardID // that are changed by way of the topic; nil: it is posted
@@ -90,7 +91,8 @@ type writeKind struct {
 	bare     bool                // ZINCRBY in pipelines, without a writer
 }
 
-// writeKinds are the rows. topic-three shows what three boards cost without feeds, singles what a call of the script with one command.
+// writeKinds are the rows. topic-three shows what three boards cost without feeds, singles what a call of the script
+// with one command.
 var writeKinds = []writeKind{
 	{name: "zincrby", of: "zincrby", bare: true}, {name: "plain", of: "zincrby"},
 	{name: "ties", of: "plain"}, {name: "ties-guards", of: "plain"}, {name: "gain", of: "plain"}, {name: "data", of: "plain"}, {name: "trim", of: "plain"},
@@ -144,23 +146,13 @@ turns (singles), plain and durable, so that a call of the script has one command
 Updates are not published. Needs a redis-server in PATH; the broker is kfake, in a process
 of its own.`,
 		Example: "  rankcache-lab bench write -o json\n  rankcache-lab bench write --members 1000 --rounds 3",
-		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.members, "members", 57_000, "members of each board")
 	flags.IntVar(&b.commands, "commands", 20_000, "commands of a round, for each row")
 	flags.IntVar(&b.rounds, "rounds", 15, "rounds of all rows in turns")
 	flags.StringVar(&b.only, "only", "", "measure rows whose name matches this regular `expression`, and those that their ratios are to")
-	output := cli.OutputFlag(flags, "text")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = cmd.ErrOrStderr()
-		report, err := b.run(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
-	}
-	return cmd
+	return reporting(cmd, &b.progress, b.run, (*writeReport).print)
 }
 
 // kinds are the rows that are wanted, and those that their ratios are to.

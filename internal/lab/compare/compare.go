@@ -4,6 +4,7 @@ package compare
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,8 +14,11 @@ import (
 	"rankcache/origin"
 )
 
+// ErrDiffers reports that both sides were read and are not the same; other errors, that one could not be read.
+var ErrDiffers = errors.New("differs from Redis")
+
 // Board compares the board that the sidecar serves with Redis's, entry by
-// entry, once both have counted seq orders. The error names the first difference.
+// entry, once both have counted seq orders. The error names the first difference, as [ErrDiffers].
 func Board(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin, seq uint64) (rows int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -32,7 +36,7 @@ func Board(ctx context.Context, client *http.Client, base string, board rankcach
 			return rows, err
 		}
 		if err := samePage(got, &want); err != nil {
-			return rows, err
+			return rows, fmt.Errorf("%w: %w", ErrDiffers, err)
 		}
 		if rows += len(want.Entries); len(want.Entries) < rankcache.MaxTop {
 			return rows, nil
@@ -56,7 +60,7 @@ func waitLevel(ctx context.Context, client *http.Client, base string, board rank
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("of %d orders Redis has counted %d, the local board %d: %w", seq, want.Seq, got.Seq, ctx.Err())
+			return fmt.Errorf("%w: of %d orders Redis has counted %d, the local board %d", ErrDiffers, seq, want.Seq, got.Seq)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

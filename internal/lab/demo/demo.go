@@ -327,8 +327,16 @@ func (d *demoRun) live(ctx context.Context, e *evening) error {
 	}
 	fmt.Fprintln(d.stdout, "\nThe last gift is given; comparing the local board with Redis …")
 	rows, err := compare.Board(after, d.client, d.base(), e.starBoard(), origin.New(d.redisClient, d.names), seq)
-	if err != nil {
-		return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("the local board differs from Redis: %w", err)}
+	return d.judge(rows, seq, err)
+}
+
+// judge tells what came of the comparison. A side that can't be read is no difference.
+func (d *demoRun) judge(rows int, seq uint64, err error) error {
+	switch {
+	case errors.Is(err, compare.ErrDiffers):
+		return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("the local board: %w", err)}
+	case err != nil:
+		return fmt.Errorf("the local board could not be compared with Redis: %w", err)
 	}
 	fmt.Fprintf(d.stdout, "Equal: %d entries, one by one, after %d gifts.\n", rows, seq)
 	return nil

@@ -37,8 +37,8 @@ func (d *demoRun) raceYAML() string {
 	return fmt.Sprintf("- {name: %s, board: \"demo_%s_race:{period}\", period: %s, keep: %s, order: asc, ops: [best], ledger: true}\n", demoRace, d.run, d.period, demoLife)
 }
 
-// pastRace leaves in a database what a controller would have left there of the race, and serves the ledger's reads until
-// ctx is done.
+// pastRace leaves in a database what a controller would have left there of the race, and serves the ledger's reads
+// until ctx is done.
 func (d *demoRun) pastRace(ctx context.Context) error {
 	db, err := servers.StartPostgres(ctx, servers.SQLOptions{})
 	if errors.Is(err, servers.ErrNotInstalled) {

@@ -115,12 +115,8 @@ func (w *env) moveBoard() {
 		m.waitPosts(200)
 		usual := time.Duration(m.longest.Swap(0))
 		cluster := w.redisCluster()
-		from, err := cluster.Master(w.Context(), string(b))
+		to, err := cluster.OtherMaster(w.Context(), string(b))
 		w.must(err)
-		to := cluster.Nodes[0]
-		if to == from {
-			to = cluster.Nodes[1]
-		}
 		moved, err := cluster.MoveSlot(w.Context(), string(b), to, 10)
 		w.must(err)
 		m.waitPosts(200)

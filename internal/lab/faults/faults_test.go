@@ -9,18 +9,18 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// atOnce is how many rows run beside each other in full size, each with servers of its own: they wait most of the time.
-const atOnce = 4
+// atOnce is how many rows run beside each other, each with servers of its own: they wait most of the time.
+var atOnce = testkit.Sized(2, 4)
 
 // TestFaults runs the rows of the suite, the quick ones only unless it is run in
 // full size, and writes the table where it is configured.
 func TestFaults(t *testing.T) {
 	build(t)
-	rows, n := allFaults(), atOnce
+	rows := allFaults()
 	if !testkit.Full() {
-		rows, n = slices.DeleteFunc(rows, func(f fault) bool { return !f.quick }), 1
+		rows = slices.DeleteFunc(rows, func(f fault) bool { return !f.quick })
 	}
-	fixtures := newFixtures(t, n)
+	fixtures := newFixtures(t, atOnce)
 	results := make([]Result, len(rows))
 	t.Cleanup(func() {
 		if file := os.Getenv(envTable); file != "" { // also when a row failed: the table then shows it

@@ -20,15 +20,15 @@ type fixture struct {
 	late   *Proxy // of a writer whose updates come late
 }
 
-// fixtures are as many as rows run beside each other. Each is started by the first row that takes it.
+// fixtures are as many as rows run beside each other. Each is started by the first row that takes it, or by the next one where that failed.
 type fixtures struct {
 	free  chan *fixture
-	start func() *fixture
+	start func(row *testing.T) *fixture
 }
 
 func newFixtures(t *testing.T, n int) *fixtures {
-	shared := newClusters(t)
-	f := &fixtures{free: make(chan *fixture, n), start: func() *fixture { return newFixture(t, shared) }}
+	shared := &clusters{all: t}
+	f := &fixtures{free: make(chan *fixture, n), start: func(row *testing.T) *fixture { return newFixture(lasting{t, row}, shared) }}
 	for range n {
 		f.free <- nil
 	}
@@ -40,23 +40,49 @@ func (f *fixtures) take(t *testing.T) *fixture {
 	h := <-f.free
 	t.Cleanup(func() { f.free <- h })
 	if h == nil {
-		h = f.start()
+		h = f.start(t)
 	}
 	return h
 }
 
-// clusters are started by the first row that needs them. A row that uses one holds the lock until its end.
-type clusters struct {
-	sync.Mutex
-	redisCluster func() *servers.RedisCluster
-	kafkaCluster func() *servers.KafkaCluster
+// lasting is the test of all rows to what a row starts for the next ones too, but the row is what fails or is skipped when
+// that does not start: to end another test than one's own ends the process.
+type lasting struct {
+	*testing.T
+	row *testing.T
 }
 
-func newClusters(t *testing.T) *clusters {
-	return &clusters{
-		redisCluster: sync.OnceValue(func() *servers.RedisCluster { return testkit.StartRedisCluster(t, servers.ClusterOptions{}) }),
-		kafkaCluster: sync.OnceValue(func() *servers.KafkaCluster { return testkit.StartKafkaCluster(t, 3, nil) }),
+// Fatal implements [testing.TB].
+func (l lasting) Fatal(args ...any) { l.row.Helper(); l.row.Fatal(args...) }
+
+// Skip implements [testing.TB].
+func (l lasting) Skip(args ...any) { l.row.Helper(); l.row.Skip(args...) }
+
+// clusters are started by the first row that needs them. A row that uses one holds the lock until its end.
+type clusters struct {
+	all *testing.T
+
+	sync.Mutex
+	redis *servers.RedisCluster
+	kafka *servers.KafkaCluster
+}
+
+// redisCluster returns the cluster that rows share, to one that has called lockClusters.
+func (w *env) redisCluster() *servers.RedisCluster {
+	w.Helper()
+	if c := w.clusters; c.redis == nil {
+		c.redis = testkit.StartRedisCluster(lasting{c.all, w.T}, servers.ClusterOptions{})
 	}
+	return w.clusters.redis
+}
+
+// kafkaCluster returns the brokers that rows share, to one that has called lockClusters.
+func (w *env) kafkaCluster() *servers.KafkaCluster {
+	w.Helper()
+	if c := w.clusters; c.kafka == nil {
+		c.kafka = testkit.StartKafkaCluster(lasting{c.all, w.T}, 3, nil)
+	}
+	return w.clusters.kafka
 }
 
 // lockClusters has no other row use them until the end of this one.
@@ -67,7 +93,7 @@ func (w *env) lockClusters() {
 
 // newFixture starts the broker. A broker tells its clients where to go on, so it
 // listens under its own address and under each proxy's.
-func newFixture(t *testing.T, shared *clusters) *fixture {
+func newFixture(t testing.TB, shared *clusters) *fixture {
 	t.Helper()
 	own, proxied, proxiedLate, controller := freeAddr(t), freeAddr(t), freeAddr(t), freeAddr(t)
 	proxy, late := newProxy(t, proxied), newProxy(t, proxiedLate)

@@ -40,7 +40,7 @@ func TestHiddenAndData(t *testing.T) {
 		},
 		hold: func(w *env) { w.waitVaried(least) },
 	}
-	f.run(t, newFixture(t, newClusters(t)))
+	f.run(t, newFixture(t, &clusters{all: t}))
 }
 
 // hideAndHaveData has members of the boards hidden and restored, and makes more boards, with data.

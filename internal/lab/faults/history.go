@@ -56,7 +56,7 @@ func (p Place) after(u wire.Update) (Place, error) {
 	default:
 		next.take(u)
 	}
-	if next.on != u.Scored() || next.on && next.score != u.Score || next.hidden != u.Veil.Hidden || next.data != u.Data {
+	if next.on != u.Scored() || next.on && next.score != u.Score || next.hidden != u.Hiding.Hidden || next.data != u.Data {
 		return next, fmt.Errorf("after %+v %+v tells not %+v", p, u, next)
 	}
 	return next, nil

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -18,7 +19,7 @@ import (
 // envTable names the file that the table is written into.
 const envTable = "RANKCACHE_FAULTS_TABLE"
 
-// binary is the command as it was built for the test that is running.
+// binary is the command, once build was called.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	redis.SetLogger(quiet{}) // a server that is away is what we are about
 	os.Setenv("TENCENTCLOUD_SECRET_ID", "id")
 	os.Setenv("TENCENTCLOUD_SECRET_KEY", "key")
-	testkit.Main(m)
+	testkit.Main(m, endBuild)
 }
 
 // quiet is a logger of our own Redis clients.
@@ -38,14 +39,36 @@ type quiet struct{}
 // Printf implements go-redis's logger.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// build builds the command for a test.
+// buildOnce builds the command for all tests that start it, and returns its folder.
+var buildOnce = sync.OnceValues(func() (folder string, err error) {
+	if binary = os.Getenv("RANKCACHE_TEST_BINARY"); binary != "" {
+		return "", nil
+	}
+	if folder, err = os.MkdirTemp("", "faults"); err != nil {
+		return "", err
+	}
+	binary = filepath.Join(folder, "rankcache")
+	if out, err := exec.Command("go", "build", "-o", binary, "rankcache/cmd/rankcache").CombinedOutput(); err != nil {
+		return folder, fmt.Errorf("build the command: %w\n%s", err, out)
+	}
+	return folder, nil
+})
+
+// build builds the command, unless a test has or the environment names one.
 func build(t *testing.T) {
 	t.Helper()
-	binary = filepath.Join(t.TempDir(), "rankcache")
-	out, err := exec.Command("go", "build", "-o", binary, "rankcache/cmd/rankcache").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build the command: %v\n%s", err, out)
+	if _, err := buildOnce(); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// endBuild removes the command that was built.
+func endBuild() error {
+	if binary == "" {
+		return nil
+	}
+	folder, _ := buildOnce() // its error failed a test
+	return os.RemoveAll(folder)
 }
 
 // startListening runs the command, inside the cgroup if one is given, and waits

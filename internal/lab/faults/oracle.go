@@ -25,7 +25,8 @@ const (
 // Oracle knows what every board was at every seq, and judges answers by it. All
 // methods may be called concurrently.
 type Oracle struct {
-	// CopyAge is how old a copy may be that answers without a seq, such as that a member is not there. It is set before questions are asked.
+	// CopyAge is how old a copy may be that answers without a seq, such as that a member is not there. It is set before
+	// questions are asked.
 	CopyAge time.Duration
 
 	mu     sync.Mutex

@@ -160,12 +160,12 @@ func TestOracleComparesChecksums(t *testing.T) {
 // TestOracleKnowsHiddenMembers: a is hidden at 3, gets 4 unseen, and a restore that another command has overtaken leaves it
 // hidden until 6, when it is back with all that it has.
 func TestOracleKnowsHiddenMembers(t *testing.T) {
-	hidden := wire.Veil{Hidden: true}
+	hidden := wire.Hiding{Hidden: true}
 	updates := []wire.Update{
 		{Member: "a", Op: wire.OpSet, Score: 1, Given: "0x", Data: "x"}, {Member: "b", Op: wire.OpSet, Score: 2},
-		{Member: "a", Op: wire.OpHide, Score: 1, OrderID: wire.HideOrder(5, "a"), Veil: hidden, Data: "x"},
-		{Member: "a", Op: wire.OpIncr, Delta: 4, Score: 5, Veil: hidden, Data: "x"},
-		{Member: "a", Op: wire.OpRestore, Score: 5, OrderID: wire.HideOrder(4, "a"), Veil: hidden, Data: "x"},
+		{Member: "a", Op: wire.OpHide, Score: 1, OrderID: wire.HideOrder(5, "a"), Hiding: hidden, Data: "x"},
+		{Member: "a", Op: wire.OpIncr, Delta: 4, Score: 5, Hiding: hidden, Data: "x"},
+		{Member: "a", Op: wire.OpRestore, Score: 5, OrderID: wire.HideOrder(4, "a"), Hiding: hidden, Data: "x"},
 		{Member: "a", Op: wire.OpRestore, Score: 5, OrderID: wire.HideOrder(6, "a"), Data: "x"},
 	}
 	b, second, back := Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "b", Score: 2}, Row{Rank: 1, Member: "a", Score: 5, Data: "x"}
@@ -203,8 +203,8 @@ func TestOracleAddsUp(t *testing.T) {
 		"other data":  {Op: wire.OpSet, Score: 3, Given: "0y", Data: "x"},
 		"worse":       {Op: wire.OpBest, Delta: 0, Score: 0, Data: "x"},
 		"not hidden":  {Op: wire.OpHide, Score: 1, OrderID: wire.HideOrder(1, "a"), Data: "x"},
-		"hidden":      {Op: wire.OpIncr, Delta: 2, Score: 3, Veil: wire.Veil{Hidden: true}, Data: "x"},
-		"without any": {Op: wire.OpRestore, OrderID: wire.HideOrder(1, "a"), Veil: wire.Veil{Bare: true}, Data: "x"},
+		"hidden":      {Op: wire.OpIncr, Delta: 2, Score: 3, Hiding: wire.Hiding{Hidden: true}, Data: "x"},
+		"without any": {Op: wire.OpRestore, OrderID: wire.HideOrder(1, "a"), Hiding: wire.Hiding{Bare: true}, Data: "x"},
 	} {
 		h := newHistory()
 		first := wire.Update{Member: "a", Op: wire.OpSet, Score: 1, Given: "0x", Data: "x", Seq: 1}

@@ -14,8 +14,8 @@ import (
 	"rankcache/wire"
 )
 
-// regions are two: writers, keeper, Redis and the log in the one, a sidecar with a replica and a mirror in the other. The sidecar that is read is always that of the
-// region that reads, until that becomes the writing one.
+// regions are two: writers, keeper, Redis and the log in the one, in the other a sidecar with a replica and a mirror,
+// which is the one that is read.
 type regions struct {
 	*env
 	far    *servers.Redis // the Redis of the region that reads
@@ -31,9 +31,9 @@ type regions struct {
 // asReplica are the arguments of a sidecar in a region that reads.
 var asReplica = []string{"--redis-role", "replica"}
 
-// TestSecondRegion: Kafka's MirrorMaker 2 and a replica feed a sidecar in a second region, both are cut, slow and healed, a mirrored topic is deleted and made again; then that
-// region becomes the writing one, by hand as docs/REGIONS.md has it, without what the replica lacks, and the former one reads. In the plain size that region becomes the writing one, and
-// that is all.
+// TestSecondRegion: MirrorMaker 2 and a replica feed a sidecar in a second region, both are cut, slow and healed, a
+// mirrored topic is made again; then that region becomes the writing one, as docs/REGIONS.md has it, without what the
+// replica lacks, and the former one reads. The plain size has the change of the writing region alone.
 func TestSecondRegion(t *testing.T) {
 	build(t)
 	r := newRegions(t)
@@ -49,7 +49,7 @@ func TestSecondRegion(t *testing.T) {
 }
 
 func newRegions(t *testing.T) *regions {
-	w := newEnv(t, newFixture(t, newClusters(t)), &fault{name: "second region", losesWrites: true})
+	w := newEnv(t, newFixture(t, &clusters{all: t}), &fault{name: "second region", losesWrites: true})
 	w.oracle.CopyAge = settleWithin // a copy is as old as the mirror's last start, which takes its time
 	w.class = `classes: [{name: durable, board: "%s", period: none, durable: true, mode: super-hot}]` + "\n"
 	w.result = w.boards[0].ID + "_result"
@@ -65,7 +65,8 @@ func newRegions(t *testing.T) *regions {
 	return r
 }
 
-// makeCommands makes the topic of commands in a region before its mirror does, which does not copy who dates its records.
+// makeCommands makes the topic of commands in a region before its mirror does, which does not copy who dates its
+// records.
 func (r *regions) makeCommands(broker string) {
 	testkit.CreateTopic(r, broker, r.commands(), 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
 }
@@ -169,7 +170,8 @@ func (r *regions) acknowledged() []wire.Update {
 	return slices.Clone(r.posted)
 }
 
-// becomeWriting makes the region that reads the writing one, as docs/REGIONS.md has it, while its replica lacks the last changes.
+// becomeWriting makes the region that reads the writing one, as docs/REGIONS.md has it, while its replica lacks the
+// last changes.
 func (r *regions) becomeWriting() {
 	r.Helper()
 	r.oracle.Enter(Faulty)

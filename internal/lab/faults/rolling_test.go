@@ -79,6 +79,17 @@ func TestRollingSwitch(t *testing.T) {
 	w.finish(9)
 }
 
+// TestRollingHour is the sum of the last 60 periods for as long as that and a little more, so that the first ones leave it: an
+// hour of minutes by a clock that runs 30 times as fast.
+func TestRollingHour(t *testing.T) {
+	testkit.FullOnly(t, "it takes two minutes and a half")
+	const last, periods, length = 60, 70, 2 * time.Second
+	w := newRollingWorld(t, length, last, false, false)
+	w.startLoad(rollingLoadOptions{posters: 1, readers: 3, pause: 50 * time.Millisecond, batch: 1})
+	time.Sleep(periods*length + time.Until(w.load.period(time.Now()).End)) // the periods end by the clock
+	w.finish(periods)
+}
+
 // rollingWorld is two writers, two controllers and three sidecars as processes, under a load that knows what the boards are.
 type rollingWorld struct {
 	*testing.T
@@ -114,11 +125,15 @@ func newRollingWorld(t *testing.T, period time.Duration, last int, kills, cluste
 	}
 	prefix := name[len(name)-8:]
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
+	keep := time.Duration(last+1) * period // the least, which the default is at least
+	if kills {
+		keep = 72 * time.Hour // outlives that something is away
+	}
 	text := fmt.Sprintf(`classes:
-- {name: gift, board: "%[1]s:{zone}:{period}", period: 1m, grace: 500ms, ops: [incr]}
+- {name: gift, board: "%[1]s:{zone}:{period}", period: 1m, grace: 500ms, ops: [incr], keep: %[3]v}
 - {name: gifts, board: "%[1]sr:{zone}:{period}", rolling: {of: gift, last: %[2]d}, mode: super-hot, dims: {zone: ["7"]}, lead: 2s}
 - {name: gifts-hot, board: "%[1]sh:{zone}:{period}", rolling: {of: gift, last: %[2]d}, mode: hot, dims: {zone: ["7", "8"]}}
-`, prefix, last)
+`, prefix, last, keep)
 	w.must(os.WriteFile(file, []byte(text), 0o600))
 	parsed, err := periodsOf(period)([]byte(text))
 	w.must(err)

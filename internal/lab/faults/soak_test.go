@@ -67,7 +67,7 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("%s=%d repeats this choice of faults", envSeed, seed)
 	build(t)
-	w := newEnv(t, newFixture(t, newClusters(t)), &fault{name: "soak"})
+	w := newEnv(t, newFixture(t, &clusters{all: t}), &fault{name: "soak"})
 	w.tally.Due = func(q *Question) bool { return q.Board != w.boards[1].ID && redisAway(q) } // the second comes and goes
 	w.args = append(w.args, "--hot-stale", "10m", "--admin-token", soakToken)
 	s := &soak{env: w, rng: rand.New(rand.NewPCG(seed, 0)), until: time.Now().Add(lasts)}

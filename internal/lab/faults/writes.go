@@ -312,10 +312,10 @@ func readUpdate(answer []byte) (u wire.Update, err error) {
 			return u, err
 		}
 	}
-	if u.Veil.Hidden = w.Hidden; w.Score != nil {
+	if u.Hiding.Hidden = w.Hidden; w.Score != nil {
 		u.Score = *w.Score
 	}
 	u.Op, err = wire.ParseUpdateOp(w.Op)
-	u.Veil.Bare = w.Score == nil && !u.Op.Removes()
+	u.Hiding.Bare = w.Score == nil && !u.Op.Removes()
 	return u, err
 }

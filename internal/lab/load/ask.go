@@ -33,11 +33,9 @@ func Ask(t Target, q *Question) (*http.Response, []byte, error) {
 		name, value, _ := strings.Cut(field, ": ")
 		req.Header.Set(name, value)
 	}
-	transport := &http.Transport{DisableCompression: true, Protocols: new(http.Protocols), DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	transport := &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, t.Network, t.Addr)
 	}}
-	transport.Protocols.SetHTTP1(!q.HTTP2)
-	transport.Protocols.SetUnencryptedHTTP2(q.HTTP2)
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(req)
 	if err != nil {

@@ -40,10 +40,7 @@ func runH2load(ctx context.Context, cfg *Config) (*Result, error) {
 // h2loadArgs writes the files that h2load reads into dir.
 func h2loadArgs(cfg *Config, dir string) (args []string, err error) {
 	q, host := &cfg.Question, cfg.Target.Addr
-	args = []string{"-t1", fmt.Sprint("-c", cfg.Connections), fmt.Sprint("-m", max(1, cfg.Streams))}
-	if !q.HTTP2 {
-		args = append(args, "--h1")
-	}
+	args = []string{"-t1", "--h1", fmt.Sprint("-c", cfg.Connections)}
 	if cfg.Target.Network == "unix" {
 		host = "localhost"
 		args = append(args, "-B", "unix:"+cfg.Target.Addr)
@@ -102,11 +99,11 @@ func readH2load(out string, cfg *Config) (*Result, error) {
 			r.Errors += n
 		}
 	}
-	under := cfg.Connections * max(1, cfg.Streams) // their bodies may have come in part
 	switch {
 	case r.Errors > 0:
 		r.Error = fmt.Errorf("%d lost, %v answers with status 2xx to 5xx, want %d", lost, statuses, q.Status)
-	case q.Length > 0 && (data < done*q.Length || data > (done+under)*q.Length):
+	case q.Length > 0 && // the last body of each connection may have come in part
+		(data < done*q.Length || data > (done+cfg.Connections)*q.Length):
 		r.Errors, r.Requests = done, 0
 		r.Error = fmt.Errorf("%d bodies have %d bytes, want %d each", done, data, q.Length)
 	}

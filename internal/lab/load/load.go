@@ -23,8 +23,7 @@ type Question struct {
 	Fields []string // header lines
 	Body   []byte   // POST, if there is one
 	Status int
-	Length int  // of a good reply's body in bytes; 0: any
-	HTTP2  bool // without TLS, prior knowledge
+	Length int // of a good reply's body in bytes; 0: any
 
 	Command  []string // of Redis
 	Pipeline int      // commands that are sent at once; 0 is 1
@@ -35,7 +34,6 @@ type Config struct {
 	Target      Target
 	Question    Question
 	Connections int
-	Streams     int // requests at once on a connection, of HTTP/2; 0 is 1
 	// Window is how long the run takes; with Calls, which end it, it has no meaning.
 	Window time.Duration
 	Calls  int

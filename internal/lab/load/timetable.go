@@ -13,10 +13,10 @@ type sent struct{ at, took time.Duration }
 
 // readLog takes the latencies from h2load's log: start in µs since 1970, status, µs until the end of the reply.
 //
-// Each connection asks once in a period. One whose server stalls sends what was due meanwhile when it has its
-// answer, and h2load counts from then; here a request that is late by a period or more counts from when it was due, and one
-// that was never sent, or not answered, has waited until the end. What is late by less is the load's own lateness. The first
-// request of each connection, sent while the others connect, tells its phase and counts for nothing.
+// Each connection asks once in a period. One whose server stalls sends what was due meanwhile when it has its answer,
+// and h2load counts from then; here a request that is late by a period or more counts from when it was due, and one
+// that was never sent, or not answered, has waited until the end. What is late by less is the load's own lateness. The
+// first request of each connection, sent while the others connect, tells its phase and counts for nothing.
 func (r *Result) readLog(log []byte, cfg *Config) error {
 	var all []sent
 	for line := range bytes.Lines(log) {

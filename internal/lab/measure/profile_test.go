@@ -3,20 +3,18 @@ package measure
 import (
 	"testing"
 
-	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/kit"
 )
-
-func TestMain(m *testing.M) { testkit.Main(m) }
 
 // The hit ratio comes within three points of an exact LRU of as many entries;
 // usually it is better, because a member that is read once does not evict one
 // that is read often.
 func TestHitRatio(t *testing.T) {
-	if testkit.Race {
+	if kit.Race {
 		t.Skip("under the race detector a sync.Pool drops a quarter of its items, and with them most lookups from which ristretto learns")
 	}
 	tr := trace{budget: 4 << 20, pages: 6_000, members: 100_000}
-	if testkit.Full() {
+	if kit.Full() {
 		tr = trace{budget: 16 << 20, pages: 80_000, members: 1_000_000}
 	}
 	var f ProfileFigures

@@ -123,7 +123,8 @@ func namesOf(s settingSection, taken map[string]bool) (names, others []string) {
 	return names, others
 }
 
-// newCommandsCommand prints the table of rankcache's commands, and writes a page for each of those right below the root.
+// newCommandsCommand prints the table of rankcache's commands, and writes a page for each of those right below the
+// root.
 func newCommandsCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{Use: "commands", Short: "Print the table of all commands, and write their pages", Args: cli.NoArgs,

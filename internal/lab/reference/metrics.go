@@ -13,8 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-
-	"rankcache/internal/app"
 )
 
 const metricsIntro = `# Metrics
@@ -29,7 +27,7 @@ type metricDoc struct{ name, kind, labels, help string }
 
 // writeMetrics writes docs/METRICS.md.
 func writeMetrics(to io.Writer) error {
-	processes, err := app.AllMetrics()
+	processes, err := allMetrics()
 	if err != nil {
 		return err
 	}

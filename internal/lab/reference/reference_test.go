@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"rankcache/internal/app"
 	"rankcache/internal/cli"
 )
 
@@ -63,7 +62,7 @@ func TestCommandPagesAreUpToDate(t *testing.T) {
 
 // What is described must be what is served, type included.
 func TestMetricsAreDescribedAsTheyAreServed(t *testing.T) {
-	all, err := app.AllMetrics()
+	all, err := allMetrics()
 	if err != nil {
 		t.Fatal(err)
 	}

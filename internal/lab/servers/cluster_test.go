@@ -27,10 +27,8 @@ func TestRedisClusterFailsOverAndMovesSlots(t *testing.T) {
 	must(first.Do(ctx, "set", "k", "v"))
 	must(first.Replicated(ctx))
 
-	to := c.Nodes[0]
-	if to == first {
-		to = c.Nodes[1]
-	}
+	to, err := c.OtherMaster(ctx, "k")
+	must(err)
 	moved, err := c.MoveSlot(ctx, "k", to, 10)
 	must(err)
 	if now, err := c.Master(ctx, "k"); now != to || moved.Calls != 1 {

@@ -15,7 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// KafkaOptions configures how a broker is started. The zero value is a broker on a free loopback port with its data in a temporary folder.
+// KafkaOptions configures how a broker is started. The zero value is a broker on a free loopback port with its data in
+// a temporary folder.
 type KafkaOptions struct {
 	Dir   string            // its folder, kept at Close; empty: a temporary one. One that holds data of an earlier broker is taken over
 	Port  int               // 0: a free one
@@ -29,11 +30,12 @@ type KafkaOptions struct {
 // Kafka is a running Apache Kafka broker, which is its own controller too (KRaft).
 type Kafka struct{ *Server }
 
-// StartKafka starts a broker and returns once it serves metadata, about three seconds later and more on a busy machine. ctx bounds the start, at most three
-// minutes, not the broker's life. The error wraps ErrNotInstalled when Java or the jars are missing, and ends in the broker's output when it did not come up.
+// StartKafka starts a broker and returns once it serves metadata, about three seconds later and more on a busy machine.
+// ctx bounds the start, at most three minutes, not the broker's life. The error wraps ErrNotInstalled when Java or the
+// jars are missing, and ends in the broker's output when it did not come up.
 //
-// A Restart after a Kill takes nine seconds longer, because the controller holds the dead broker's place until its session ends; with the setting
-// broker.session.timeout.ms=2000 and broker.heartbeat.interval.ms=500 it takes two.
+// A Restart after a Kill takes nine seconds longer, because the controller holds the dead broker's place until its
+// session ends; with the setting broker.session.timeout.ms=2000 and broker.heartbeat.interval.ms=500 it takes two.
 func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 	j, err := findJava(o)
 	if err != nil {
@@ -100,11 +102,12 @@ func format(ctx context.Context, j java, settings, cluster string) error {
 	return nil
 }
 
-// Kfake is a fake Kafka broker inside this process. It speaks the real protocol and, unlike a real broker, makes faults on demand: see the embedded Cluster's
-// Fault, ControlKey, DeleteRecords and the like.
+// Kfake is a fake Kafka broker inside this process. It speaks the real protocol and, unlike a real broker, makes faults
+// on demand: see the embedded Cluster's Fault, ControlKey, DeleteRecords and the like.
 type Kfake struct{ *kfake.Cluster }
 
-// StartKfake starts a fake cluster, of one broker unless opts set another number, on free loopback ports. The caller closes it.
+// StartKfake starts a fake cluster, of one broker unless opts set another number, on free loopback ports. The caller
+// closes it.
 func StartKfake(opts ...kfake.Opt) (*Kfake, error) {
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.DefaultNumPartitions(1)}, opts...)...)
 	if err != nil {

@@ -12,12 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// KafkaCluster is a running Kafka cluster, each node of which is broker and controller. The nodes' ids are 1, 2, 3 … in the order of Brokers.
+// KafkaCluster is a running Kafka cluster, each node of which is broker and controller. The nodes' ids are 1, 2, 3 … in
+// the order of Brokers.
 type KafkaCluster struct{ Brokers []*Kafka }
 
-// StartKafkaCluster starts n brokers of 256 MiB heap each and returns once each knows the others, about ten seconds later. A broker that is silent for three
-// seconds loses its place; topics have three copies unless they are created with another number. Props are settings of every broker. ctx bounds the start. The error
-// wraps ErrNotInstalled when Java or the jars are missing.
+// StartKafkaCluster starts n brokers of 256 MiB heap each and returns once each knows the others, about ten seconds
+// later. A broker that is silent for three seconds loses its place; topics have three copies unless they are created
+// with another number. Props are settings of every broker. ctx bounds the start. The error wraps ErrNotInstalled when
+// Java or the jars are missing.
 func StartKafkaCluster(ctx context.Context, n int, props map[string]string) (*KafkaCluster, error) {
 	nodes, err := clusterNodes(n, props)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 // EnvKafkaLibs names the folder with Kafka's jars when it is not the module's own cache.
 const EnvKafkaLibs = "RANKCACHE_TEST_KAFKA_LIBS"
 
-// KafkaLibs returns the folder with Kafka's jars: the one named by RANKCACHE_TEST_KAFKA_LIBS, or .cache/kafka/libs below the module root, which is looked for from
-// the working folder up. The error wraps ErrNotInstalled when there is none.
+// KafkaLibs returns the folder with Kafka's jars: the one named by RANKCACHE_TEST_KAFKA_LIBS, or .cache/kafka/libs
+// below the module root, which is looked for from the working folder up. The error wraps ErrNotInstalled when there is
+// none.
 func KafkaLibs() (string, error) {
 	dir := os.Getenv(EnvKafkaLibs)
 	if dir == "" {
@@ -82,8 +83,9 @@ func findJava(o KafkaOptions) (java, error) {
 	return j, nil
 }
 
-// command returns the command line that runs a class. Compiling with the quick compiler only and collecting on one thread saves a second of each start and
-// is no slower for a broker that lives for one test run. Log lines below WARN are left out.
+// command returns the command line that runs a class. Compiling with the quick compiler only and collecting on one
+// thread saves a second of each start and is no slower for a broker that lives for one test run. Log lines below WARN
+// are left out.
 func (j java) command(class string, args ...string) []string {
 	argv := []string{j.bin, "-Xmx" + j.heap, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=WARN",
 		"-cp", filepath.Join(j.libs, "*"), class}
@@ -93,8 +95,9 @@ func (j java) command(class string, args ...string) []string {
 	return append(argv, args...)
 }
 
-// brokerProps returns the settings of one node that is broker and controller, with the caller's on top. Whatever a consumer notices is left as users have it,
-// such as the three seconds in which a new group gathers its members (group.initial.rebalance.delay.ms); what is changed is what one node needs.
+// brokerProps returns the settings of one node that is broker and controller, with the caller's on top. Whatever a
+// consumer notices is left as users have it, such as the three seconds in which a new group gathers its members
+// (group.initial.rebalance.delay.ms); what is changed is what one node needs.
 func brokerProps(dir string, o KafkaOptions) (map[string]string, error) {
 	port, err := o.Port, error(nil)
 	if port == 0 {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// StartMariaDB starts the mariadbd found in PATH or where Debian has it and returns once it serves, about three seconds later. ctx bounds the start. The error
-// wraps ErrNotInstalled when it is missing.
+// StartMariaDB starts the mariadbd found in PATH or where Debian has it and returns once it serves, about three seconds
+// later. ctx bounds the start. The error wraps ErrNotInstalled when it is missing.
 func StartMariaDB(ctx context.Context, o SQLOptions) (*SQL, error) {
 	server, install := systemProgram("mariadbd"), systemProgram("mariadb-install-db")
 	if server == "" || install == "" {
@@ -37,10 +37,7 @@ func StartMariaDB(ctx context.Context, o SQLOptions) (*SQL, error) {
 		return nil, err
 	}
 	argv := append(append([]string{server}, run...), "--bind-address=127.0.0.1", "--port="+strconv.Itoa(port), "--socket="+filepath.Join(dir, "s"),
-		"--pid-file="+pidFile, "--skip-name-resolve", "--skip-log-bin")
-	if !o.Durable {
-		argv = append(argv, "--innodb-flush-log-at-trx-commit=2")
-	}
+		"--pid-file="+pidFile, "--skip-name-resolve", "--skip-log-bin", "--innodb-flush-log-at-trx-commit=2")
 	s, err := launch(ctx, spec{name: "mariadbd", argv: append(argv, o.Args...), addr: loopback(port), dir: dir, ownDir: true,
 		startTimeout: time.Minute, poll: 20 * time.Millisecond, probe: probeMariaDB(loopback(port), pidFile)})
 	if err != nil {

@@ -17,14 +17,16 @@ type MirrorOptions struct {
 	Props    map[string]string // further settings of MirrorMaker, which win
 }
 
-// Mirror is Kafka's MirrorMaker 2 in a process of its own, of one direction. It has no port; Addr is that of the broker it writes to.
+// Mirror is Kafka's MirrorMaker 2 in a process of its own, of one direction. It has no port; Addr is that of the broker
+// it writes to.
 type Mirror struct{ *Server }
 
 // The names that the two clusters have for MirrorMaker. Its own topics are named after them.
 const mirrorSource, mirrorTarget = "source", "target"
 
-// StartMirror starts a mirror and returns once it has made its own topics in the cluster that it writes to, some ten seconds and 300 MB later. It
-// mirrors some seconds after that. ctx bounds the start, at most three minutes. The error wraps ErrNotInstalled when Java or the jars are missing.
+// StartMirror starts a mirror and returns once it has made its own topics in the cluster that it writes to, some ten
+// seconds and 300 MB later. It mirrors some seconds after that. ctx bounds the start, at most three minutes. The error
+// wraps ErrNotInstalled when Java or the jars are missing.
 //
 // Killed and restarted it begins where it noted its place last, up to a minute before: so much is in the mirror twice.
 func StartMirror(ctx context.Context, o MirrorOptions) (*Mirror, error) {
@@ -53,7 +55,8 @@ func StartMirror(ctx context.Context, o MirrorOptions) (*Mirror, error) {
 	return &Mirror{s}, nil
 }
 
-// mirrorLibs returns the folder with the jars that MirrorMaker has beside the broker's: the broker's own, if they are all there.
+// mirrorLibs returns the folder with the jars that MirrorMaker has beside the broker's: the broker's own, if they are
+// all there.
 func mirrorLibs(broker string) (string, error) {
 	for _, dir := range []string{broker, filepath.Join(broker, "..", "..", "kafka-mirror", "libs")} {
 		if jars, err := filepath.Glob(filepath.Join(dir, "connect-mirror-[0-9]*.jar")); err == nil && len(jars) > 0 {
@@ -63,8 +66,8 @@ func mirrorLibs(broker string) (string, error) {
 	return "", fmt.Errorf("the jars of MirrorMaker: %w beside %s: run scripts/setup.sh kafka", ErrNotInstalled, broker)
 }
 
-// mirrorProps returns the settings of a mirror, with the caller's on top. Everything but what one small broker needs is as users have it; topics are
-// looked for every second.
+// mirrorProps returns the settings of a mirror, with the caller's on top. Everything but what one small broker needs is
+// as users have it; topics are looked for every second.
 func mirrorProps(o MirrorOptions) map[string]string {
 	props := map[string]string{
 		"clusters":                                  mirrorSource + "," + mirrorTarget,

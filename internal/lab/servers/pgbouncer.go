@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// StartPgBouncer starts a PgBouncer in transaction mode in front of the PostgreSQL at host:port, whose administrator logs in without a
-// password, and returns once it serves. Few server connections have statements of one client meet those of others. ctx bounds the start.
-// The error wraps ErrNotInstalled when it is missing.
+// StartPgBouncer starts a PgBouncer in transaction mode in front of the PostgreSQL at host:port, whose administrator
+// logs in without a password, and returns once it serves. Few server connections have statements of one client meet
+// those of others. ctx bounds the start. The error wraps ErrNotInstalled when it is missing.
 func StartPgBouncer(ctx context.Context, postgres string) (*Server, error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {

@@ -19,11 +19,10 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of PostgreSQL
 )
 
-// SQLOptions configures how a PostgreSQL or MariaDB is started. The zero value is a server on a free loopback port with its data in a temporary folder.
+// SQLOptions configures how a PostgreSQL or MariaDB is started. The zero value is a server on a free loopback port with
+// its data in a temporary folder.
 type SQLOptions struct {
-	Args []string // further arguments of the server, which win over the defaults
-	// Durable has each commit reach the disk, as a database in earnest does. Without, data still outlives the death of the process.
-	Durable bool
+	Args []string // further arguments of the server, which win over the defaults: commits don't reach the disk, but outlive the process
 }
 
 // SQL is a running PostgreSQL or MariaDB.
@@ -54,7 +53,8 @@ func OpenSQL(url string) (*sql.DB, error) {
 	return sql.Open("mysql", "root@tcp("+host+")/"+name)
 }
 
-// NewDatabase makes a database on the server at host:port and returns its URL. The error of a name that is taken is the server's.
+// NewDatabase makes a database on the server at host:port and returns its URL. The error of a name that is taken is the
+// server's.
 func NewDatabase(ctx context.Context, kind, addr, name string) (string, error) {
 	db, err := OpenSQL(SQLURL(kind, addr, kind))
 	if err != nil {
@@ -138,8 +138,9 @@ func (s *SQL) backends(ctx context.Context) (pids []int, err error) {
 	return pids, rows.Err()
 }
 
-// StartPostgres starts the newest PostgreSQL of Debian's packages, or the one in PATH, and returns once it serves, about two seconds later. PostgreSQL refuses to
-// run as root, so root runs it as the user postgres, or nobody where there is none. ctx bounds the start. The error wraps ErrNotInstalled when it is missing.
+// StartPostgres starts the newest PostgreSQL of Debian's packages, or the one in PATH, and returns once it serves,
+// about two seconds later. PostgreSQL refuses to run as root, so root runs it as the user postgres, or nobody where
+// there is none. ctx bounds the start. The error wraps ErrNotInstalled when it is missing.
 func StartPostgres(ctx context.Context, o SQLOptions) (*SQL, error) {
 	initdb, server := postgresProgram("initdb"), postgresProgram("postgres")
 	if initdb == "" || server == "" {
@@ -161,10 +162,7 @@ func StartPostgres(ctx context.Context, o SQLOptions) (*SQL, error) {
 	if err := prepare(dir, as, initdb, "-D", data, "-U", "rankcache", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
 		return nil, err
 	}
-	argv := []string{server, "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}
-	if !o.Durable {
-		argv = append(argv, "-c", "fsync=off")
-	}
+	argv := []string{server, "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off"}
 	s, err := launch(ctx, spec{name: "postgres", argv: append(argv, o.Args...), addr: loopback(port), dir: dir, ownDir: true, as: as,
 		startTimeout: time.Minute, poll: 20 * time.Millisecond, probe: probePostgres(data)})
 	if err != nil {
@@ -173,7 +171,8 @@ func StartPostgres(ctx context.Context, o SQLOptions) (*SQL, error) {
 	return &SQL{s, "postgres"}, nil
 }
 
-// postgresProgram returns the path of a program of PostgreSQL, or "". Debian keeps them out of PATH, one folder a version.
+// postgresProgram returns the path of a program of PostgreSQL, or "". Debian keeps them out of PATH, one folder a
+// version.
 func postgresProgram(name string) string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if len(found) > 0 {
@@ -213,6 +212,15 @@ func withoutRoot() (*syscall.Credential, error) {
 	uid, uerr := strconv.ParseUint(u.Uid, 10, 32)
 	gid, gerr := strconv.ParseUint(u.Gid, 10, 32)
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uerr, gerr)
+}
+
+// GiveToSQL makes a file that of the user as whom databases run.
+func GiveToSQL(file string) error {
+	as, err := withoutRoot()
+	if err != nil || as == nil {
+		return err
+	}
+	return os.Chown(file, int(as.Uid), int(as.Gid))
 }
 
 // sqlFolder makes a temporary folder that belongs to the server's user.

@@ -15,7 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// probeRedis asks the server for PING and for its process id. The error of a server that wants a password is an answer too.
+// probeRedis asks the server for PING and for its process id. The error of a server that wants a password is an answer
+// too.
 func probeRedis(network, addr string) func(context.Context, int) error {
 	return func(ctx context.Context, pid int) error {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -64,8 +65,9 @@ func readBulk(r *bufio.Reader) ([]byte, error) {
 	return text, err
 }
 
-// probeKafka asks the broker for metadata. A broker that accepts connections is not ready before the controller lets it serve: only then is it in its own list
-// of brokers and can create topics. The cluster id, which the storage was formatted with, tells it from a stranger on the same port.
+// probeKafka asks the broker for metadata. A broker that accepts connections is not ready before the controller lets it
+// serve: only then is it in its own list of brokers and can create topics. The cluster id, which the storage was
+// formatted with, tells it from a stranger on the same port.
 func probeKafka(addr, metaFile string) func(context.Context, int) error {
 	return func(ctx context.Context, _ int) error {
 		md, err := metadata(ctx, addr)
@@ -79,7 +81,8 @@ func probeKafka(addr, metaFile string) func(context.Context, int) error {
 	}
 }
 
-// metadata asks once, for the topics named. The client waits ten seconds for the first answer on a connection whatever the context's deadline, hence the option.
+// metadata asks once, for the topics named. The client waits ten seconds for the first answer on a connection whatever
+// the context's deadline, hence the option.
 func metadata(ctx context.Context, addr string, topics ...string) (*kmsg.MetadataResponse, error) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0), kgo.RequestTimeoutOverhead(time.Second))
 	if err != nil {

@@ -15,8 +15,8 @@ type process struct {
 	err  error         // how it ended; read it only after done
 }
 
-// startProcess runs argv in the folder dir, as another user if one is given, with its output appended to out. Output goes straight to a file, so no goroutine copies it, and a child that
-// outlives us is not held up by a full pipe.
+// startProcess runs argv in the folder dir, as another user if one is given, and appends its output to out: a file, so
+// that no goroutine copies it, and a child that outlives us is not held up by a full pipe.
 func startProcess(argv []string, dir string, out *os.File, as *syscall.Credential) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
@@ -30,8 +30,8 @@ func startProcess(argv []string, dir string, out *os.File, as *syscall.Credentia
 	return p, nil
 }
 
-// run starts the command and waits for its end on one locked thread: the kernel sends the parent-death signal when the thread that forked the child ends,
-// not when the process does, so that thread must live as long as the child.
+// run starts the command and waits for its end on one locked thread: the kernel sends the parent-death signal when the
+// thread that forked the child ends, not when the process does, so that thread must live as long as the child.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -56,8 +56,8 @@ func (p *process) running() bool {
 	}
 }
 
-// LimitFiles has processes that are started from now on, and this one, write no file beyond a size, as if the disk were full, until undo is called. Those that
-// were started keep the limit.
+// LimitFiles has processes that are started from now on, and this one, write no file beyond a size, as if the disk were
+// full, until undo is called. Those that were started keep the limit.
 func LimitFiles(bytes uint64) (undo func() error, err error) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// RedisOptions configures how a redis-server is started. The zero value is a server on a free loopback port that writes nothing to disk.
+// RedisOptions configures how a redis-server is started. The zero value is a server on a free loopback port that writes
+// nothing to disk.
 type RedisOptions struct {
 	Program string   // what is started; empty: the redis-server in PATH
 	Dir     string   // its folder, kept at Close; empty: a temporary one
@@ -26,8 +27,9 @@ type Redis struct {
 	Bus int // the port on which it talks with the other nodes of a cluster, or 0
 }
 
-// StartRedis starts the redis-server found in PATH and returns once it answers PING. ctx bounds the start, at most half a minute, not the server's life. The
-// error wraps ErrNotInstalled when there is no redis-server, and ends in the server's output when it did not come up.
+// StartRedis starts the redis-server found in PATH and returns once it answers PING. ctx bounds the start, at most half
+// a minute, not the server's life. The error wraps ErrNotInstalled when there is no redis-server, and ends in the
+// server's output when it did not come up.
 func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	bin, err := exec.LookPath(cmp.Or(o.Program, "redis-server"))
 	if err != nil {

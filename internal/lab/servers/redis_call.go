@@ -56,7 +56,8 @@ func (r *Redis) inSync(ctx context.Context) error {
 // offsets are the positions in the stream of a master's writes: its own and those of its replicas.
 var offsets = regexp.MustCompile(`(?:master_repl_offset:|,offset=)(\d+)`)
 
-// Replicated waits until every connected replica of a master, at least one, has all its writes. There must be no writes meanwhile.
+// Replicated waits until every connected replica of a master, at least one, has all its writes. There must be no writes
+// meanwhile.
 func (r *Redis) Replicated(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

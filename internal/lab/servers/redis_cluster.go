@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ClusterOptions configures a Redis Cluster. The zero value has three masters with a replica each, and fails over about two seconds after a master's death.
+// ClusterOptions configures a Redis Cluster. The zero value has three masters with a replica each, and fails over about
+// two seconds after a master's death.
 type ClusterOptions struct {
 	Masters     int           // 0: 3, the fewest that can elect a new master
 	Replicas    int           // of each master; 0: 1
@@ -22,11 +23,13 @@ type ClusterOptions struct {
 
 const clusterSlots = 16384
 
-// RedisCluster is a running Redis Cluster of several redis-servers. Reads of the other shards go on while one has no master.
+// RedisCluster is a running Redis Cluster of several redis-servers. Reads of the other shards go on while one has no
+// master.
 type RedisCluster struct{ Nodes []*Redis } // the first Masters of them began as masters
 
-// StartRedisCluster starts the nodes, joins them, and returns once every node finds the cluster in order and every replica has its master's data, some three
-// seconds later. ctx bounds the start. The error wraps ErrNotInstalled when there is no redis-server.
+// StartRedisCluster starts the nodes, joins them, and returns once every node finds the cluster in order and every
+// replica has its master's data, some three seconds later. ctx bounds the start. The error wraps ErrNotInstalled when
+// there is no redis-server.
 func StartRedisCluster(ctx context.Context, o ClusterOptions) (*RedisCluster, error) {
 	if o.Masters == 0 {
 		o.Masters = 3
@@ -102,7 +105,8 @@ func (c *RedisCluster) introduced(ctx context.Context, n *Redis) error {
 	return err
 }
 
-// WaitWhole waits until every running node finds the cluster in order and every running replica has its master's data, at most half a minute.
+// WaitWhole waits until every running node finds the cluster in order and every running replica has its master's data,
+// at most half a minute.
 func (c *RedisCluster) WaitWhole(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -154,6 +158,23 @@ func (c *RedisCluster) Master(ctx context.Context, key string) (*Redis, error) {
 	return nil, fmt.Errorf("no node of the cluster serves %s", key)
 }
 
+// OtherMaster returns a running master that does not serve a key; which nodes are masters changes when one was killed.
+func (c *RedisCluster) OtherMaster(ctx context.Context, key string) (*Redis, error) {
+	serves, err := c.Master(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range c.Nodes {
+		if n == serves || !n.Running() {
+			continue
+		}
+		if role, err := n.text(ctx, "info", "replication"); err == nil && strings.Contains(role, "role:master") {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("no master of the cluster but the one that serves %s", key)
+}
+
 // Close kills the nodes and removes their folders.
 func (c *RedisCluster) Close() error {
 	var errs []error
@@ -172,7 +193,8 @@ type Moved struct {
 	Longest, Total time.Duration
 }
 
-// MoveSlot moves a key's slot to another master while clients go on, by so many keys a MIGRATE, as "redis-cli --cluster reshard" does with ten.
+// MoveSlot moves a key's slot to another master while clients go on, by so many keys a MIGRATE, as "redis-cli --cluster
+// reshard" does with ten.
 func (c *RedisCluster) MoveSlot(ctx context.Context, key string, to *Redis, keys int) (m Moved, err error) {
 	from, err := c.Master(ctx, key)
 	if err != nil {
@@ -230,7 +252,8 @@ func (m *Moved) migrate(ctx context.Context, from, to *Redis, slot string, keys 
 	return false, fmt.Errorf("migrate %d keys of slot %s: %w", len(names), slot, err)
 }
 
-// failOver sets whether replicas take the place of a master that is silent for the node time-out, which is shorter than a MIGRATE may block it.
+// failOver sets whether replicas take the place of a master that is silent for the node time-out, which is shorter than
+// a MIGRATE may block it.
 func (c *RedisCluster) failOver(ctx context.Context, on bool) error {
 	no := map[bool]string{true: "no", false: "yes"}
 	for _, n := range c.Nodes {

@@ -16,8 +16,8 @@ import (
 // SentinelMaster is the name under which the sentinels of [StartSentinel] watch their master.
 const SentinelMaster = "main"
 
-// SentinelOptions configures a master with replicas and sentinels. The zero value has two replicas and three sentinels, which fail over about two seconds after
-// the master's death.
+// SentinelOptions configures a master with replicas and sentinels. The zero value has two replicas and three sentinels,
+// which fail over about two seconds after the master's death.
 type SentinelOptions struct {
 	Replicas  int           // 0: 2
 	Sentinels int           // 0: 3; a majority must be alive
@@ -31,11 +31,12 @@ type Sentinel struct {
 	Sentinels []*Redis
 }
 
-// replicaUser may do what a replica does, and nothing else. Turning it off on a master is how a replica falls behind while other clients go on.
+// replicaUser may do what a replica does, and nothing else. Turning it off on a master is how a replica falls behind
+// while other clients go on.
 const replicaUser = "replica"
 
-// StartSentinel starts all of them and returns once the sentinels know each other and the replicas, and the replicas have the master's data. ctx bounds the
-// start. The error wraps ErrNotInstalled when there is no redis-server.
+// StartSentinel starts all of them and returns once the sentinels know each other and the replicas, and the replicas
+// have the master's data. ctx bounds the start. The error wraps ErrNotInstalled when there is no redis-server.
 func StartSentinel(ctx context.Context, o SentinelOptions) (*Sentinel, error) {
 	if o.Replicas == 0 {
 		o.Replicas = 2
@@ -149,7 +150,8 @@ func (s *Sentinel) Addrs() []string {
 	return addrs
 }
 
-// Master returns the node that the first running sentinel calls the master and that agrees; an error while there is none.
+// Master returns the node that the first running sentinel calls the master and that agrees; an error while there is
+// none.
 func (s *Sentinel) Master(ctx context.Context) (*Redis, error) {
 	for _, n := range s.Sentinels {
 		if n.Running() {
@@ -178,7 +180,8 @@ func (s *Sentinel) masterOf(ctx context.Context, sentinel *Redis) (*Redis, error
 	return nil, fmt.Errorf("the sentinels call %v the master, which does not run", at)
 }
 
-// CutReplicas ends the replication from a master and keeps replicas away from it: what it acknowledges from now on is lost when it fails over.
+// CutReplicas ends the replication from a master and keeps replicas away from it: what it acknowledges from now on is
+// lost when it fails over.
 func (s *Sentinel) CutReplicas(ctx context.Context, master *Redis) error {
 	return errors.Join(master.Do(ctx, "acl", "setuser", replicaUser, "off"), master.Do(ctx, "client", "kill", "type", "replica"))
 }

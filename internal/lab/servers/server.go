@@ -21,14 +21,15 @@ const (
 	outputFile = "output.log"
 )
 
-// ErrNotInstalled reports that a program or its files are not on this machine. The error that wraps it tells what to install.
+// ErrNotInstalled reports that a program or its files are not on this machine. The error that wraps it tells what to
+// install.
 var ErrNotInstalled = errors.New("not installed")
 
 // errNotRunning answers a signal to a server that has been stopped or has ended by itself.
 var errNotRunning = errors.New("not running")
 
-// Server is a started child process that listens on a loopback address. Its methods may be called from several goroutines; those that start or end the
-// process wait for each other.
+// Server is a started child process that listens on a loopback address. Its methods may be called from several
+// goroutines; those that start or end the process wait for each other.
 type Server struct {
 	spec
 
@@ -74,22 +75,24 @@ func (s *Server) Running() bool {
 	return s.proc != nil && s.proc.running()
 }
 
-// Stop asks the process to end with SIGTERM, paused or not, and kills it after ten seconds, which is an error. It keeps the data for a Restart. Stopping
-// a server that is not running is no error.
+// Stop asks the process to end with SIGTERM, paused or not, and kills it after ten seconds, which is an error. It keeps
+// the data for a Restart. Stopping a server that is not running is no error.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stop()
 }
 
-// Kill ends the process with SIGKILL, as a crash or the kernel's out-of-memory killer would, and waits until it is gone. It keeps the data for a Restart.
+// Kill ends the process with SIGKILL, as a crash or the kernel's out-of-memory killer would, and waits until it is
+// gone. It keeps the data for a Restart.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kill()
 }
 
-// Restart stops the process if it runs and starts it again with the same address and data. It returns once the new run answers; ctx bounds that wait.
+// Restart stops the process if it runs and starts it again with the same address and data. It returns once the new run
+// answers; ctx bounds that wait.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,11 +230,13 @@ func folder(dir, name string) (path string, own bool, err error) {
 	return path, own, nil
 }
 
-// Ports are looked for below the range from which Linux takes the local ends of outgoing connections (32768 and up). A port that the kernel hands out for
-// ":0" is from that range, and between our look and the server's bind, or while a server is down for a restart, any client on the machine could get it.
+// Ports are looked for below the range from which Linux takes the local ends of outgoing connections (32768 and up). A
+// port that the kernel hands out for ":0" is from that range, and between our look and the server's bind, or while a
+// server is down for a restart, any client on the machine could get it.
 const firstPort, lastPort = 15000, 32000
 
-// FreeAddr returns a loopback host:port without a listener, which no outgoing connection gets while a server on it is down.
+// FreeAddr returns a loopback host:port without a listener, which no outgoing connection gets while a server on it is
+// down.
 func FreeAddr() (string, error) {
 	port, err := freePort()
 	return loopback(port), err
@@ -240,7 +245,8 @@ func FreeAddr() (string, error) {
 // given has the ports that this process was given: their servers may need seconds until they listen.
 var given sync.Map
 
-// freePort returns a loopback TCP port without a listener, each once. Its random choice keeps test binaries that run side by side apart.
+// freePort returns a loopback TCP port without a listener, each once. Its random choice keeps test binaries that run
+// side by side apart.
 func freePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort)

@@ -65,7 +65,8 @@ func (f *fleet) start(read float64) *sidecar {
 // fillEvery is how often it is reckoned what sidecars that start have read.
 const fillEvery = 100 * time.Millisecond
 
-// fill has the sidecars that start share the network with what the others take for updates and fetches, until all have read.
+// fill has the sidecars that start share the network with what the others take for updates and fetches, until all have
+// read.
 func (f *fleet) fill() {
 	a := plan.Make(f.q)
 	demand := f.q.Updates*float64(a.UpdateBytes) + a.PodFetchKB*1e3

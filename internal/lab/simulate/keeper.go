@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rankcache/internal/plan"
+	"rankcache/origin"
 )
 
 // publisher is a keeper: it publishes what it reads, and walks through the rows. Another one takes its place.
@@ -31,7 +32,7 @@ func (k *publisher) start() {
 	k.dead = false
 	k.keep()
 	k.besides()
-	k.walk(k.q.Members[0], func() bool { return !k.dead })
+	k.walk(k.q.Members[0], func() bool { return !k.dead }, func(_ origin.Kind, n int, cost float64, done func(bool)) { k.redis.ask(n, cost, done) })
 }
 
 // keep publishes once, and goes on.
@@ -66,18 +67,18 @@ func (k *publisher) besides() {
 }
 
 // walk compares one stretch of rows with Redis, and goes on. rows are there still of the board.
-func (f *fleet) walk(rows int, walks func() bool) {
+func (f *fleet) walk(rows int, walks func() bool, ask func(origin.Kind, int, float64, func(bool))) {
 	stretch := min(plan.StretchRows, rows)
 	pause := max(seconds(plan.ShortestWalk), time.Duration(stretch)*time.Second/time.Duration(f.q.AuditRows))
 	next := func(bool) {
 		if rows -= stretch; rows <= 0 {
 			rows = f.q.Members[0]
 		}
-		f.clock.after(pause, func() { f.walk(rows, walks) })
+		f.clock.after(pause, func() { f.walk(rows, walks, ask) })
 	}
 	if !walks() {
 		next(false)
 		return
 	}
-	f.redis.ask(5, plan.StateSeconds+float64(stretch)*plan.RowSeconds, next)
+	ask(origin.ForLook, 5, plan.StateSeconds+float64(stretch)*plan.RowSeconds, next)
 }

@@ -8,7 +8,8 @@ import (
 	"rankcache/origin"
 )
 
-// redis is a server that does one request after the other, each for what it was measured to cost, in the order in which they come.
+// redis is a server that does one request after the other, each for what it was measured to cost, in the order in which
+// they come.
 type redis struct {
 	clock     *clock
 	free      time.Time // it has nothing more to do
@@ -26,8 +27,8 @@ type second struct {
 	wait     time.Duration // the longest, of a request that came
 }
 
-// ask sends a round trip of some commands that takes so many seconds beside the trip itself. done is called with whether the answer came in time: Redis
-// does also what nobody waits for any more.
+// ask sends a round trip of some commands that takes so many seconds beside the trip itself. done is called with
+// whether the answer came in time: Redis does also what nobody waits for any more.
 func (r *redis) ask(commands int, cost float64, done func(ok bool)) {
 	now := r.clock.now
 	if now.Before(r.downUntil) {

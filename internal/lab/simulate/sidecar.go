@@ -7,16 +7,29 @@ import (
 
 	"rankcache/internal/plan"
 	"rankcache/keeper"
+	"rankcache/origin"
 	"rankcache/replay"
 )
 
 // scanRows is of how many rows a request of a load from Redis is.
 const scanRows = 1000
 
+const (
+	// gatesAtOnce is the most gates that ask in one round trip.
+	gatesAtOnce = 100
+	// connectSeconds is what Redis takes for a connection that is made again.
+	connectSeconds = 60e-6
+)
+
 // sidecar asks Redis as a real one does: when is decided by its own [replay.Pace].
 type sidecar struct {
 	*fleet
 	pace    *replay.Pace[[]int]
+	budget  *origin.Budget
+	wakeAt  time.Time // of the budget
+	cut     int       // connections that time-outs have closed
+	gates   []int     // boards whose gates ask for their states
+	asking  bool      // those of some
 	boards  []copied
 	open    int     // boards
 	left    float64 // bytes of logs and snapshots that it has not read yet
@@ -34,7 +47,35 @@ type copied struct {
 }
 
 func (f *fleet) newSidecar() *sidecar {
-	return &sidecar{fleet: f, pace: replay.NewPace[[]int](f.random.Float64), boards: make([]copied, len(f.redis.lost))}
+	return &sidecar{fleet: f, pace: replay.NewPace[[]int](f.random.Float64), budget: origin.NewBudget(origin.DefaultTimeout, f.random.Float64), boards: make([]copied, len(f.redis.lost))}
+}
+
+// ask sends a round trip when it is its turn.
+func (s *sidecar) ask(kind origin.Kind, commands int, cost float64, done func(ok bool)) {
+	s.budget.Begin(kind, s.clock.now, func() {
+		begun := s.clock.now
+		if s.cut > 0 {
+			s.cut--
+			cost += connectSeconds
+		}
+		s.redis.ask(commands, cost, func(ok bool) {
+			s.budget.End(kind, begun, s.clock.now, ok, !ok)
+			s.wakeLater()
+			if !ok {
+				s.cut++
+			}
+			done(ok)
+		})
+	})
+	s.wakeLater()
+}
+
+// wakeLater has the budget woken when a pause is over.
+func (s *sidecar) wakeLater() {
+	if at := s.clock.now.Add(s.budget.Due(s.clock.now)); at.After(s.clock.now) && at != s.wakeAt {
+		s.wakeAt = at
+		s.clock.at(at, func() { s.budget.Wake(s.clock.now); s.wakeLater() })
+	}
 }
 
 // run starts what it does again and again.
@@ -57,12 +98,12 @@ func (s *sidecar) allOpen() {
 	}
 	s.walking = true
 	s.clock.after(s.upTo(time.Second), func() {
-		s.walk(s.q.Members[0], func() bool { return !s.pace.Expected(s.clock.now) })
+		s.walk(s.q.Members[0], func() bool { return !s.pace.Expected(s.clock.now) }, s.ask)
 	})
 }
 
 func (s *sidecar) besides() {
-	s.redis.ask(1, 0, func(bool) { s.clock.after(s.pace.Poll(time.Second), s.besides) })
+	s.ask(origin.ForApp, 1, 0, func(bool) { s.clock.after(s.pace.Poll(time.Second), s.besides) })
 }
 
 // poll reads the boards that are due.
@@ -83,7 +124,7 @@ func (s *sidecar) read(boards []int, done func()) {
 		return
 	}
 	at := s.clock.now
-	s.redis.ask(3*len(boards), float64(len(boards))*plan.StateSeconds, func(ok bool) {
+	s.ask(origin.ForLook, 3*len(boards), float64(len(boards))*plan.StateSeconds, func(ok bool) {
 		for _, b := range boards {
 			if c := &s.boards[b]; ok {
 				c.asked, c.due = at, time.Time{}
@@ -135,20 +176,19 @@ func (s *sidecar) queue(b int) {
 	}
 }
 
-// load reads the first board that waits from Redis: its state, its rows, its state, and the state to which it is opened.
+// load reads the first board that waits from Redis: its state, its rows, its state, and the state to which it is
+// opened.
 func (s *sidecar) load() {
-	b, rows, begun := s.loads[0], s.q.Members[0], s.clock.now
+	b, rows := s.loads[0], s.q.Members[0]
 	end := func(ok bool) {
 		if ok {
 			s.prove(b)
 		} else {
 			s.later(b, 0, s.queue)
 		}
-		s.clock.after(replay.LoadPause(s.clock.now.Sub(begun), s.q.Members[0]-max(rows, 0)), func() {
-			if s.loads = s.loads[1:]; len(s.loads) > 0 {
-				s.load()
-			}
-		})
+		if s.loads = s.loads[1:]; len(s.loads) > 0 {
+			s.load()
+		}
 	}
 	var scan func(ok bool)
 	scan = func(ok bool) {
@@ -157,31 +197,49 @@ func (s *sidecar) load() {
 			end(ok)
 		case rows == 0:
 			rows = -1
-			s.redis.ask(3, plan.StateSeconds, scan)
+			s.ask(origin.ForLoad, 3, plan.StateSeconds, scan)
 		default:
 			n := min(rows, scanRows)
 			rows -= n
-			s.redis.ask(1, float64(n)*plan.ScanSeconds, scan)
+			s.ask(origin.ForLoad, 1, float64(n)*plan.ScanSeconds, scan)
 		}
 	}
-	s.redis.ask(3, plan.StateSeconds, scan)
+	s.ask(origin.ForLoad, 3, plan.StateSeconds, scan)
 }
 
 // prove opens a board that has all that Redis has.
 func (s *sidecar) prove(b int) {
-	s.redis.ask(3, plan.StateSeconds, func(ok bool) {
-		c := &s.boards[b]
-		switch {
-		case c.open:
-		case !ok:
-			s.later(b, 0, s.prove)
-		default:
-			c.open, c.has, c.retry = true, s.redis.lost[b], nil
-			if s.open++; s.open == len(s.boards) {
-				s.allOpen()
-			}
+	if s.gates = append(s.gates, b); !s.asking {
+		s.askGates()
+	}
+}
+
+// askGates asks for the boards whose gates wait, all at once.
+func (s *sidecar) askGates() {
+	all := s.gates[:min(len(s.gates), gatesAtOnce)]
+	s.gates, s.asking = s.gates[len(all):], true
+	s.ask(origin.ForLook, 3*len(all), float64(len(all))*plan.StateSeconds, func(ok bool) {
+		for _, b := range all {
+			s.proved(b, ok)
+		}
+		if s.asking = false; len(s.gates) > 0 {
+			s.askGates()
 		}
 	})
+}
+
+func (s *sidecar) proved(b int, ok bool) {
+	c := &s.boards[b]
+	switch {
+	case c.open:
+	case !ok:
+		s.later(b, 0, s.prove)
+	default:
+		c.open, c.has, c.retry = true, s.redis.lost[b], nil
+		if s.open++; s.open == len(s.boards) {
+			s.allOpen()
+		}
+	}
 }
 
 // look reads the keeper's value.
@@ -193,7 +251,7 @@ func (s *sidecar) look() {
 		}
 	}
 	next := func() { s.clock.at(s.pace.Next(), s.look) }
-	s.redis.ask(1, float64(len(s.boards))/100*plan.ValueSeconds, func(ok bool) {
+	s.ask(origin.ForLook, 1, float64(len(s.boards))/100*plan.ValueSeconds, func(ok bool) {
 		k := s.keeper
 		if !ok || k == nil || k.value == nil || s.clock.now.Sub(k.publishedAt) > keeper.ValueLives {
 			s.pace.Missed(at)

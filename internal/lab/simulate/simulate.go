@@ -1,6 +1,6 @@
-// Package simulate runs a fleet of sidecars in virtual time: what each asks Redis, when, by the sidecars' own rules ([replay.Pace]), and Redis as one server
-// that takes for each request what was measured (docs/speed/FLEET.md). It gives what the arithmetic of internal/plan can't: the peaks when something
-// happens to all at once, and how long they last.
+// Package simulate runs a fleet of sidecars in virtual time: each asks Redis by the sidecars' own rules
+// ([replay.Pace]), and Redis takes for each request what was measured (docs/speed/FLEET.md). It shows what the
+// arithmetic of internal/plan can't: the peaks when something happens to all at once, and how long they last.
 //
 //   - scenario.go: what happens, and what is reported.
 //   - fleet.go: all that runs; sidecars that start share the network.
@@ -8,7 +8,8 @@
 //   - redis.go: the server and its queue.
 //   - clock.go: virtual time.
 //
-// Not simulated: reads by apps, Kafka's own CPU, what writers repair after a failover, and boards that are read again from their logs.
+// Not simulated: reads by apps, Kafka's CPU, what writers repair after a failover, boards that are read again from
+// logs.
 package simulate
 
 import (
@@ -48,7 +49,8 @@ type report struct {
 	Kafka kafka  `json:"kafka"`
 }
 
-// kafka is what the fleet takes of Kafka in the steady state. A fetch that waits for the network takes more updates with it, so that there are fewer.
+// kafka is what the fleet takes of Kafka in the steady state. A fetch that waits for the network takes more updates
+// with it, so that there are fewer.
 type kafka struct {
 	Updates float64 `json:"updates_mb_per_s"`
 	Fetches float64 `json:"fetches_mb_per_s"`  // that they would take

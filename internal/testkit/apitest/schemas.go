@@ -5,6 +5,7 @@ import (
 	"path"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -36,8 +37,9 @@ func siblingsIn(n *yaml.Node) error {
 	return nil
 }
 
-// init teaches the validator the formats that the document explains.
+// init teaches the validator the formats that the document explains, and streams of events.
 func init() {
+	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
 	for _, limit := range []int{64, 128} {
 		define(fmt.Sprintf("utf8-%d", limit), func(s string) error {
 			if len(s) > limit {

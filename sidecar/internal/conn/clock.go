@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Limits are the time-outs of a connection. Each may come early, by at most a sixth of
-// the shortest of them.
+// Limits are the time-outs of a connection. Each may come early, by at most a sixth of the shortest of them.
 type Limits struct {
 	Read  time.Duration // one request, from its first byte to its last
 	Write time.Duration // one answer, or each part of a long one
@@ -17,11 +16,9 @@ type Limits struct {
 // slack is how old a deadline may be and still serve for one set now.
 func (l *Limits) slack() time.Duration { return min(l.Read, l.Write, l.Idle) / 9 }
 
-// maxStale is how far the coarse time may be behind.
-const maxStale = time.Second / 2
+const maxStale = time.Second / 2 // how far the coarse time may be behind
 
-// Clock is a coarse clock that the connections of one server share: reading it costs
-// one atomic load.
+// Clock is a coarse clock that the connections of one server share: reading it costs one atomic load.
 type Clock struct {
 	limits Limits
 	began  time.Time
@@ -30,14 +27,12 @@ type Clock struct {
 	onTick func(time.Time) // called in each move
 }
 
-// NewClock returns a clock that shows the present time. onTick is called by [Clock.Run]
-// each time that the clock moves, at least twice a second, by one goroutine at a time.
+// NewClock returns a clock. Its [Clock.Run] calls onTick when it moves, at least twice a second, not concurrently.
 func NewClock(limits Limits, onTick func(time.Time)) *Clock {
 	return &Clock{limits: limits, began: time.Now(), onTick: onTick}
 }
 
-// Run moves the clock until stop is closed, also when each second begins. Several may do
-// so.
+// Run moves the clock until stop is closed, also when each second begins. Several may do so.
 func (c *Clock) Run(stop <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -62,12 +57,9 @@ func (c *Clock) move() time.Time {
 }
 
 // untilSecond returns how long it is until the next second begins.
-func untilSecond(now time.Time) time.Duration {
-	return time.Second - time.Duration(now.Nanosecond())
-}
+func untilSecond(now time.Time) time.Duration { return time.Second - time.Duration(now.Nanosecond()) }
 
-// due reports whether a deadline set at the coarse time *set is too old; if so, *set
-// becomes the present.
+// due reports whether a deadline set at the coarse time *set is too old; if so, *set becomes the present.
 func (c *Clock) due(set *int64) bool {
 	now := c.now.Load()
 	if *set != 0 && now-*set < int64(c.limits.slack()) {

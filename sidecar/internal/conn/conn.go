@@ -11,36 +11,28 @@ import (
 	"rankcache/internal/httpserve"
 )
 
-// Hooks sees the bytes of requests before the protocol's parser does. Its methods are
-// called by the goroutine that reads the connection.
+// Hooks sees requests' bytes before the parser does, on the goroutine that reads the connection.
 type Hooks interface {
-	// OnBytes is called with the first bytes that come after [Conn.AnswerSent]. If
-	// it answers them the parser never sees them; else it gets the first n, with the
-	// error if there is one, and the others when it reads again.
+	// OnBytes is called with the first bytes that come after [Conn.AnswerSent]. If it answers them the parser never
+	// sees them; else it gets the first n, with the error if there is one, and the others when it reads again.
 	OnBytes(p []byte) (n int, answered bool, err error)
-	// OnMore is the same for more bytes of a request that has begun, and for the first
-	// bytes of the connection.
+	// OnMore is the same for more bytes of a request that has begun, and for the first bytes of the connection.
 	OnMore(p []byte) (n int, err error)
-	// OnNext is called before the next request is read: the parser has consumed all
-	// bytes that came before.
+	// OnNext is called before the next request is read: the parser has consumed all bytes that came before.
 	OnNext()
 }
 
 // The stages of a [Conn] beside those that all servers have.
 const (
-	// Uninterruptible is an answer that Close does not cut off.
-	Uninterruptible = httpserve.Answering + 1 + iota
-	// Closing is the same, after Close was called.
-	Closing
+	Uninterruptible = httpserve.Answering + 1 + iota // an answer that Close does not cut off
+	Closing                                          // the same, after Close was called
 )
 
-// Conn is one connection of a client. It stands between the socket and the parser of
-// the protocol and ends connections of slow clients. A parser could set the deadlines
-// itself, at the price of three timers and three readings of the clock per request;
-// here a request that comes in one piece costs none of them.
+// Conn is one connection of a client. It stands between the socket and the parser of the protocol and ends connections
+// of slow clients. A parser could set the deadlines itself, at the price of three timers and three readings of the
+// clock per request; here a request that comes in one piece costs none of them.
 //
-// The goroutine that serves the connection calls the methods; any may call Close,
-// Place and [Conn.Enter].
+// The goroutine that serves the connection calls the methods; any may call Close, Place and [Conn.Enter].
 type Conn struct {
 	net.Conn
 	hooks Hooks
@@ -65,9 +57,8 @@ func (c *Conn) Open(accepted net.Conn, clock *Clock, hooks Hooks) {
 	c.Enter(httpserve.ReadingHead)
 }
 
-// Read returns the next bytes that the parser has to see. Requests that the hooks
-// answer are not among them. A connection that ends before anything came ends with
-// io.EOF, whatever the reason: there is no request to answer.
+// Read returns the next bytes that the parser has to see. Requests that the hooks answer are not among them. A
+// connection that ends before anything came ends with io.EOF, whatever the reason: there is no request to answer.
 func (c *Conn) Read(p []byte) (int, error) {
 	if !c.idle { // more of a request, or the first
 		n, err := c.readSome(p)
@@ -108,9 +99,8 @@ func (c *Conn) hold(p []byte, n int) {
 	}
 }
 
-// readSome waits for the next request as long as connections may be idle, and for the
-// rest of one that has begun until one deadline for all of it. Held bytes come first,
-// and is held until [Conn.hold] is called.
+// readSome waits for the next request as long as connections may be idle, and for the rest of one that has begun until
+// one deadline for all of it. Held bytes come first, and is held until [Conn.hold] is called.
 func (c *Conn) readSome(p []byte) (int, error) {
 	if len(c.held) > 0 {
 		return copy(p, c.held), nil
@@ -172,9 +162,8 @@ func (c *Conn) limitWrite() error {
 	return c.SetWriteDeadline(time.Now().Add(c.clock.limits.Write))
 }
 
-// Linger ends the sending of answers and reads the client's further bytes, until they end
-// or the limits are reached. A connection that is closed with bytes unread is reset, and
-// the client may lose the answer to what it sends. Others come before it meanwhile.
+// Linger ends the sending and reads the client's bytes until they end or the limits are reached: closed with bytes
+// unread, the connection is reset, and the answer may be lost. Others come before it meanwhile.
 func (c *Conn) Linger(bytes int64, limit time.Duration) {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -200,16 +189,14 @@ func (c *Conn) AnswerSent() {
 	c.Enter(httpserve.Idle)
 }
 
-// BeginAnswer is called before the hooks send an answer; what it returns is for
-// [Conn.EndAnswer].
+// BeginAnswer is called before the hooks send an answer; what it returns is for [Conn.EndAnswer].
 func (c *Conn) BeginAnswer() httpserve.Place {
 	place := c.placeNow(Uninterruptible)
 	c.place.Store(int64(place))
 	return place
 }
 
-// EndAnswer is called when that answer was sent. It closes the connection, and returns
-// an error, if Close was called in between.
+// EndAnswer is called when that answer was sent. It closes the connection, with an error, if Close was called.
 func (c *Conn) EndAnswer(begun httpserve.Place) error {
 	if c.leave(begun, httpserve.Idle) {
 		return nil
@@ -218,8 +205,7 @@ func (c *Conn) EndAnswer(begun httpserve.Place) error {
 	return net.ErrClosed
 }
 
-// Close closes the connection. Between [Conn.BeginAnswer] and [Conn.EndAnswer] the
-// answer is sent first, within the write time-out.
+// Close closes the connection, after the answer between BeginAnswer and EndAnswer, within the write time-out.
 func (c *Conn) Close() error {
 	if now := c.Place(); now.Stage() == Uninterruptible && c.leave(now, Closing) {
 		return nil

@@ -1,6 +1,5 @@
-// Package conn is the connections of a protocol that is read often: the socket, the
-// time-outs of slow clients, and hooks that may answer a request before the protocol's
-// parser sees it. It knows no protocol.
+// Package conn is the connections of a protocol that is read often: the socket, the time-outs of slow clients, and
+// hooks that may answer a request before the protocol's parser sees it. It knows no protocol.
 //
 // The path of a request, in this order:
 //

@@ -7,9 +7,8 @@ import (
 	"unsafe"
 )
 
-// rawRead, rawWrite and rawWriteBoth are system calls that Go's scheduler is not notified
-// of. Their count is valid only without an error. recvfrom, sendto and sendmsg cost less
-// than read, write and writev (docs/speed/READS.md).
+// rawRead, rawWrite and rawWriteBoth are system calls that Go's scheduler is not notified of. Their count is valid only
+// without an error. recvfrom, sendto and sendmsg cost less than read, write and writev (docs/speed/READS.md).
 
 func rawRead(fd uintptr, p []byte) (int, error) { return rawCall(syscall.SYS_RECVFROM, fd, p) }
 
@@ -20,15 +19,13 @@ func rawCall(trap, fd uintptr, p []byte) (int, error) {
 	return counted(n, errno)
 }
 
-// message names two pieces to the kernel. It must not stand on the stack, which may
-// move.
+// message names two pieces to the kernel. It must not stand on the stack, which may move.
 type message struct {
 	header syscall.Msghdr
 	pieces [2]syscall.Iovec
 }
 
-// rawWriteBoth writes p and then behind, neither of which is empty; m is room for the
-// call.
+// rawWriteBoth writes p and then behind, neither of which is empty; m is room for the call.
 func rawWriteBoth(fd uintptr, p, behind []byte, m *message) (int, error) {
 	for i, piece := range [...][]byte{p, behind} {
 		m.pieces[i].Base = unsafe.SliceData(piece)

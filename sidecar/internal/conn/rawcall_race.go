@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// The race detector knows that a write to a socket happens before the read of what was
-// written, but sees both only in the system calls that the scheduler is notified of.
+// The race detector sees that a socket's write comes before its read only in calls that the scheduler is told of.
 
 func rawRead(fd uintptr, p []byte) (int, error) { return syscall.Read(int(fd), p) }
 

@@ -9,14 +9,12 @@ import (
 	"syscall"
 )
 
-// socket reads and writes a socket without telling Go's scheduler of the system calls. A
-// socket in Go never blocks in them. But while the scheduler is notified of any, its monitor
-// thread wakes up again and again, 15,600 times a second at 8,000 requests, to see
-// whether one blocks: a third of the CPU there, and up to a tenth at full load
+// socket reads and writes a socket without telling Go's scheduler of the system calls. A socket in Go never blocks in
+// them. But while the scheduler is notified of any, its monitor thread wakes up again and again, 15,600 times a second
+// at 8,000 requests, to see whether one blocks: a third of the CPU there, and up to a tenth at full load
 // (docs/speed/READS.md).
 //
-// One goroutine may read and one write at a time. Deadlines and Close act as they do on
-// a net.Conn.
+// One goroutine may read and one write at a time. Deadlines and Close act as they do on a net.Conn.
 type socket struct {
 	conn    syscall.RawConn // nil: there is no socket
 	in, out transfer
@@ -32,11 +30,9 @@ type transfer struct {
 	err     error
 }
 
-// maxAtOnce is how many bytes one system call moves, in some 10 µs. The goroutine
-// can't be interrupted for as long.
+// maxAtOnce is how many bytes one system call moves, in some 10 µs. The goroutine can't be interrupted for as long.
 const maxAtOnce = 64 << 10
 
-// open makes s read and write conn, if that is a socket.
 func (s *socket) open(conn net.Conn) {
 	if c, ok := conn.(syscall.Conn); ok {
 		s.in.try, s.out.try = s.in.tryRead, s.out.tryWrite
@@ -65,9 +61,7 @@ func (s *socket) write(p, behind []byte) (int, error) {
 	return s.out.end("write", s.conn.Write(s.out.try))
 }
 
-func (t *transfer) begin(p, behind []byte) {
-	t.left, t.behind, t.n, t.err = p, behind, 0, nil
-}
+func (t *transfer) begin(p, behind []byte) { t.left, t.behind, t.n, t.err = p, behind, 0, nil }
 
 // end returns the bytes transferred. err is that of waiting.
 func (t *transfer) end(op string, err error) (int, error) {
@@ -91,8 +85,7 @@ func (t *transfer) tryWrite(fd uintptr) bool {
 	return true
 }
 
-// move makes one system call, again if a signal interrupts it. It returns false if the
-// call would have to wait.
+// move makes one system call, again if a signal interrupts it. It returns false if the call would have to wait.
 func (t *transfer) move(call func(*transfer, uintptr) (int, error), fd uintptr) bool {
 	for {
 		n, err := call(t, fd)

@@ -7,8 +7,7 @@ import (
 	"net"
 )
 
-// socket is never open here: connections are read and written through net.
-type socket struct{}
+type socket struct{} // never open here: connections are read and written through net
 
 func (*socket) open(net.Conn) {}
 

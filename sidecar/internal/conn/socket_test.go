@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/kit"
 )
 
 // socketPair returns both ends of a connection.
 func socketPair(t *testing.T, network string) (near, far net.Conn) {
 	t.Helper()
-	ln := testkit.Listen(t, network)
+	ln := kit.Listen(t, network)
 	defer ln.Close()
 	var err error
 	if far, err = net.Dial(network, ln.Addr().String()); err == nil {

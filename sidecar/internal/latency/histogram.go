@@ -8,9 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Every is of how many short answers one is measured, and counts for all of them: two looks
-// at the clock take a hundredth of a page's CPU.
-const Every = 16
+const Every = 16 // of how many short answers one is measured: two looks at the clock take 1 % of a page's CPU
 
 // bounds are the upper ends of the buckets. 50 ms is the objective of a read.
 var bounds = [...]time.Duration{50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
@@ -47,8 +45,7 @@ func (h *Histogram) Metric(desc *prometheus.Desc, labels ...string) (m prometheu
 	return prometheus.MustNewConstHistogram(desc, count, time.Duration(h.nanos.Load()).Seconds(), buckets, labels...), true
 }
 
-// Sampler picks one of [Every] answers of a connection. Connections begin at different
-// ones, so that short connections count, too.
+// Sampler picks one of [Every] answers of a connection, beginning at different ones: short connections count.
 type Sampler struct{ n uint32 }
 
 // NewSampler returns the sampler of a connection.

@@ -15,15 +15,18 @@ type Position struct {
 	Healed Era    // the latest era in which all that was lost before is applied and published again
 }
 
+// Has reports whether a master in an era has all of a topic before an offset, and nothing lost is missing.
+func (p Position) Has(topic string, before int64, now Era) bool {
+	return p.Topic == topic && p.Next >= before && p.Healed == now
+}
+
 // Hash is a master's hash of positions. The script that reads it makes one if there is none.
 type Hash struct {
-	Life    string // made at random with the hash
-	Damaged bool   // the mark of [MarkDamaged] is there
-	Of      map[int32]Position
-	// Renamed tells that the positions are not, or not all, in the hash: they were under another name.
-	Renamed bool
-	// WasDamaged tells that the mark was under another name.
-	WasDamaged bool
+	Life       string // made at random with the hash
+	Damaged    bool   // the mark of [MarkDamaged] is there
+	Of         map[int32]Position
+	Renamed    bool // the positions are not, or not all, in the hash: they were under another name
+	WasDamaged bool // the mark was under another name
 }
 
 // History names what a master has: as long as both are the same, nothing was lost.
@@ -32,8 +35,7 @@ type History struct {
 	Life string // of its hash of positions
 }
 
-// Log is what Kafka tells of a partition. The offsets of a time are those of the first record
-// that is not older, or End.
+// Log is what Kafka tells of a partition. The offsets of a time are of the first record not older, or End.
 type Log struct {
 	Topic        string
 	Start, End   int64
@@ -43,8 +45,7 @@ type Log struct {
 	Noted        bool  // the group has noted that masters have positions of it
 }
 
-// Event is what a [Machine] is told. Those with a round are about what was begun in that round;
-// they change nothing in a later one.
+// Event is what a [Machine] is told. One of an earlier round changes nothing.
 type Event interface{ event() }
 
 // Events.
@@ -56,15 +57,13 @@ type (
 		Round uint64
 		Eras  map[Master]Era
 	}
-	// PositionsRead answers [ReadPositions]. A master that answered that its era is another one is
-	// told by [Fenced] instead.
+	// PositionsRead answers [ReadPositions]; of a master in another era [Fenced] does.
 	PositionsRead struct {
 		Round uint64
 		Of    map[Master]Hash
 		Lives map[Master]string // of the former hashes, "" for one that is gone
 	}
-	// LogRead answers [ReadLog], with all partitions of the topic: what a master lacks is the same for
-	// each writer.
+	// LogRead answers [ReadLog], with all partitions of the topic: what a master lacks is the same for each writer.
 	LogRead struct {
 		Round    uint64
 		Of       map[int32]Log
@@ -79,15 +78,13 @@ type (
 	Failed struct{ Round uint64 }
 	// Cut tells that the log has no longer what is to be read next: it was cut, or made again.
 	Cut struct{ Round uint64 }
-	// Done tells that everything of a partition before Next was applied or refused by all masters that
-	// it changes, and that what came of it is published.
+	// Done tells that all of a partition before Next was answered by all its masters, and is published.
 	Done struct {
 		Round     uint64
 		Partition int32
 		Next      int64
 	}
-	// Fenced tells that a master has refused a call because its era is another one, or that it does
-	// not know a script.
+	// Fenced tells that a master has refused a call because its era is another one, or that it does not know a script.
 	Fenced struct {
 		Round  uint64
 		Master Master
@@ -97,8 +94,7 @@ type (
 		WritePosition
 		Answer Answer
 	}
-	// Tick comes once a second with what the masters that have answered tell: without it nothing
-	// would tell that keys were deleted while no command comes.
+	// Tick comes once a second with what masters tell: else nothing tells of deleted keys while no command comes.
 	Tick struct {
 		Asked time.Time
 		Seen  map[Master]History
@@ -118,16 +114,14 @@ const (
 	Gone     // the hash is not the one that was read
 )
 
-// Action is what the writer is to do. A new round begins with [ReadEras]: what is under way is
-// dropped, so that it is neither published nor answered.
+// Action is what the writer is to do. [ReadEras] begins a round: what is under way is dropped.
 type Action interface{ action() }
 
 // Actions.
 type (
 	// ReadEras has the era of each master read, and the scripts loaded on the same connection.
 	ReadEras struct{ Round uint64 }
-	// ReadPositions has the hashes of positions read by a script that compares the era, and the lives of those under the names
-	// that masters had before.
+	// ReadPositions has the hashes read in the era, and the lives of those under masters' former names.
 	ReadPositions struct {
 		Round  uint64
 		Eras   map[Master]Era
@@ -144,8 +138,7 @@ type (
 		Life       string
 		Partitions int // of the topic: the mark stays at least until all are healed
 	}
-	// Seek has a partition read from an offset on. What came of the commands before Published is
-	// published; the partition is rewinding until Target, if it is at all.
+	// Seek has a partition read from an offset; before Published all is published, until Target it is rewinding.
 	Seek struct {
 		Round             uint64
 		Partition         int32
@@ -153,8 +146,7 @@ type (
 		Published, Target int64
 		Noted             bool // as in [Log]
 	}
-	// WritePosition has a position written by a script that answers [OtherEra] or [Gone], or keeps the
-	// higher Next of the same topic, unless Reset is set.
+	// WritePosition has a position written. [OtherEra] or [Gone] answer it, or the higher Next stays unless Reset.
 	WritePosition struct {
 		Round     uint64
 		Master    Master
@@ -184,8 +176,7 @@ type AlertKind uint8
 const (
 	// Lost: commands that a master may have lost, or that were never read, are not in the log any more.
 	Lost AlertKind = iota + 1
-	// Damaged: a master does not know how far it is, or is far behind: one order life is read again, and
-	// what is older may be lost.
+	// Damaged: a master does not know how far it is, or is far behind. One order life is read again.
 	Damaged
 	// Alternating: eras change too often, as if two servers were taken for the same master.
 	Alternating

@@ -33,7 +33,7 @@ func (wr *writer) process(t *thread, round uint64, p int32, batch []entry) bool 
 				case r.outcome == Refused:
 					refused = append(refused, e)
 				default:
-					out = append(out, update{e.id, name, r.record})
+					out = append(out, wr.found(e.id, name, r))
 				}
 			}
 		}
@@ -41,6 +41,9 @@ func (wr *writer) process(t *thread, round uint64, p int32, batch []entry) bool 
 	end := batch[len(batch)-1].offset + 1
 	if !wr.rules.published {
 		wr.tell(Done{round, p, end})
+	}
+	if wr.rules.namedFirst && len(out) > 0 && wr.named != round { // before what was found there
+		wr.named, out = round, append([]update{{named: wr.list()}}, out...)
 	}
 	wr.publish(t, out, refused)
 	t.sleep(0) // the round may end here, too

@@ -65,7 +65,7 @@ func (wr *writer) post(t *thread, c *command) bool {
 		if replies[0].outcome == Refused {
 			return false
 		}
-		out = append(out, update{c.id, names[i], replies[0].record})
+		out = append(out, wr.found(c.id, names[i], replies[0]))
 		i++
 	}
 	wr.publish(t, out, nil)
@@ -222,14 +222,8 @@ func (n *node) isPast(topic string, marks []int64) bool {
 	return true
 }
 
-// settled reports whether the ledger has a board's state. What the log has no longer is lost for good,
-// and the ledger takes it back after a while.
+// settled reports whether the ledger has a board's state. What the log has no longer is lost for good.
 func (w *world) settled(n *node, board string) bool {
 	b := n.data.boards[board]
-	last := w.ledger.last[board]
-	if b != nil && n == w.shards[w.place[board]].master && w.ledger.strays(board, b) {
-		w.ledger.adopt(board, b)
-		last = w.ledger.last[board]
-	}
-	return b == nil || len(w.cut) > 0 || last.seq == b.seq && last.run <= b.run
+	return b == nil || len(w.cut) > 0 || w.forked[board] || w.ledger.level(board, b)
 }

@@ -1,6 +1,7 @@
 package rewind
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,7 +15,9 @@ type shard struct {
 	slots  []int // ascending, the few that may be its lowest
 	moved  bool  // the lowest one, and no writer has written positions since
 	master *node // in truth
-	nodes  []*node
+	// returned tells that it is a former one.
+	returned bool
+	nodes    []*node
 }
 
 // name is what a shard's master is called: by its lowest slot.
@@ -26,13 +29,13 @@ func (s *shard) has(key Master) bool {
 
 // faults are what a history may have.
 type faults struct {
-	failover, oldState, empty, flush, hashGone, scriptFlush, freeze, kill, cut, remade, partition, move bool
+	failover, oldState, empty, flush, hashGone, scriptFlush, freeze, kill, cut, remade, partition, move, back, astray bool
 }
 
 func someFaults(r *rand.Rand) faults {
 	often := func(n int) bool { return r.IntN(n) == 0 }
 	return faults{failover: !often(5), oldState: often(3), empty: often(4), flush: often(6), hashGone: often(5), scriptFlush: often(4),
-		freeze: !often(4), kill: often(2), cut: often(10), remade: often(16), partition: often(10), move: often(4)}
+		freeze: !often(4), kill: often(2), cut: often(10), remade: often(16), partition: often(10), move: often(4), back: !often(3), astray: !often(3)}
 }
 
 // fault makes something happen to servers, writers or the log.
@@ -45,7 +48,7 @@ func (w *world) fault(f *faults) {
 			return
 		}
 	}
-	switch k := w.rand.IntN(15); {
+	switch k := w.rand.IntN(20); {
 	case k <= 2 && f.failover:
 		w.failover(s)
 	case k == 3:
@@ -91,7 +94,60 @@ func (w *world) fault(f *faults) {
 		w.changeTopic(f)
 	case k == 14 && f.move:
 		w.moveSlot(s, w.shards[w.rand.IntN(len(w.shards))])
+	case k <= 16 && f.back:
+		w.leadBack(s)
+	case k == 17 && f.astray:
+		w.leadAstray(s, wr)
+	case k == 18 && !s.returned && w.isNamed(s.master.era): // an hour after it had replicas, not in the second of a return
+		s.master.era = w.newEra()
+		w.say("%s goes on in %s", s.master.name, s.master.era)
 	}
+}
+
+// isNamed reports whether the writers have named a server last, and no earlier name is on its way.
+func (w *world) isNamed(era Era) bool {
+	last := ""
+	for _, u := range w.ledger.topic {
+		last = cmp.Or(u.named, last)
+	}
+	onItsWay := func(wr *writer) bool { return wr.naming != "" && wr.naming != last }
+	return len(w.shards) > 1 || last == string(era) && !slices.ContainsFunc(w.writers, onItsWay)
+}
+
+// living returns a former master that takes itself for one, or nil. In a cluster config epochs demote it.
+func (w *world) living(s *shard) *node {
+	n := s.nodes[w.rand.IntN(len(s.nodes))]
+	if len(w.shards) > 1 || n == s.master || !n.master || !n.up {
+		return nil
+	}
+	return n
+}
+
+// leadBack has the address lead to a former master that was neither demoted nor restarted.
+func (w *world) leadBack(s *shard) {
+	to := w.living(s)
+	if to == nil {
+		return
+	}
+	s.returned = true
+	w.say("the address leads back from %s to %s in %s", s.master.name, to.name, to.era)
+	s.master = to
+	w.checkPositions(s.id, to)
+	for _, wr := range w.writers {
+		if w.rand.IntN(3) > 0 { // its connections end
+			wr.lead(s.id, to)
+		}
+	}
+}
+
+// leadAstray has the address of one writer lead to a former master for a while, or to the master again.
+func (w *world) leadAstray(s *shard, wr *writer) {
+	if wr.astray = w.living(s); wr.astray == nil {
+		wr.lead(s.id, s.master)
+		return
+	}
+	w.say("%s is led to %s in %s", wr.name, wr.astray.name, wr.astray.era)
+	wr.lead(s.id, wr.astray)
 }
 
 // moveSlot moves the lowest slot of a master, with the positions that are in it, to another one that lacks nothing.
@@ -150,7 +206,7 @@ func (w *world) failover(s *shard) {
 	}
 	n := w.back(old, []int{1, 3, 12, 40}[w.rand.IntN(4)])
 	old.up = w.rand.IntN(2) == 0
-	s.master = to
+	s.master, s.returned = to, false
 	to.become(w.newEra(), old.stream[:n])
 	w.say("%s is the master of %d in %s, without %d effects of %s (up: %v)", to.name, s.id, to.era, len(old.stream)-n, old.name, old.up)
 	w.checkPositions(s.id, to)
@@ -261,7 +317,7 @@ func (w *world) settle() {
 	all := true
 	for _, wr := range w.writers {
 		all = all && !wr.frozen
-		wr.frozen = false
+		wr.frozen, wr.astray = false, nil
 	}
 	if !all || w.rand.IntN(3) == 0 {
 		w.rebalance()

@@ -3,6 +3,7 @@ package rewind
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -79,9 +80,10 @@ func (w *world) mend(t *thread, s int, n *node, h History) {
 		if !asks(board) || w.place[board] != s {
 			continue
 		}
-		last := w.ledger.last[board]
+		last := w.ledger.last(board)
 		if last.run > 0 && ask(t, func() bool { return n.isDamaged(h) && n.isLost(board, last) }) {
-			b := w.ledger.rebuilt(board, h.Era, w.nextRun(), n.parents, w.rules.gap)
+			last = w.ledger.last(board)
+			b := w.ledger.rebuilt(board, h.Era, w.nextRun(), w.rules.gap)
 			if !ask(t, func() bool { return n.put(h, board, b, last) }) {
 				return
 			}
@@ -101,13 +103,13 @@ func (w *world) mend(t *thread, s int, n *node, h History) {
 	})
 }
 
-func (n *node) isLost(board string, last update) bool {
+func (n *node) isLost(board string, last record) bool {
 	b := n.data.boards[board]
 	return b == nil || !b.closed && b.era != n.era && (b.seq < last.seq || b.run < last.run)
 }
 
 // put is switch.lua.
-func (n *node) put(h History, board string, b *board, last update) bool {
+func (n *node) put(h History, board string, b *board, last record) bool {
 	if !n.isDamaged(h) {
 		return false
 	}
@@ -128,25 +130,17 @@ func (n *node) answer(h History, board string) bool {
 
 func (b *board) clone() *board {
 	c := *b
-	c.scores, c.orders, c.runs = maps.Clone(b.scores), maps.Clone(b.orders), slices.Clone(b.runs)
+	c.scores, c.orders = maps.Clone(b.scores), maps.Clone(b.orders)
 	return &c
 }
 
 // rebuilt returns what the changes up to the latest one make, in a new run. Behind one that is missing, as nobody has published
 // it, scores have what it did, and nothing tells that its order was applied: what is there is read again from the log.
-func (l *ledger) rebuilt(name string, era Era, run uint64, parents map[uint64]began, gap bool) *board {
-	last := l.last[name]
-	b := &board{era: era, run: run, seq: last.seq, scores: make(map[string]score), orders: make(map[int]record), runs: []uint64{run}}
-	for at, more, parent := (began{last.run, last.seq}), true, (began{}); more; at = (began{parent.run, min(parent.seq, at.seq)}) {
-		b.runs = append([]uint64{at.run}, b.runs...)
-		for place, u := range l.at {
-			if place.board == name && place.run == at.run && place.seq <= at.seq {
-				b.orders[u.id] = u.record
-			}
-		}
-		parent, more = parents[at.run]
+func (l *ledger) rebuilt(name string, era Era, run uint64, gap bool) *board {
+	b := &board{era: era, run: run, scores: make(map[string]score), orders: make(map[int]record)}
+	for _, u := range l.stands(name) {
+		b.orders[u.id] = u.record
 	}
-	b.seq = 0
 	for _, p := range inOrder(b) {
 		if gap && p.seq > b.seq+1 {
 			delete(b.orders, p.id)
@@ -165,9 +159,14 @@ func (w *world) noteSafe(s int, n *node) {
 	if len(w.topic.committed) == 0 { // at the first start: nobody has noted that there are positions
 		return
 	}
-	published := make(map[int]bool)
+	published, named := make(map[int]bool), make(map[Era]bool)
 	for _, u := range w.ledger.topic {
-		published[u.id] = published[u.id] || asks(u.board)
+		for _, era := range strings.Fields(u.named) {
+			named[Era(era)] = true
+		}
+	}
+	for _, u := range w.ledger.topic { // what is of a server that nobody has named yet is read again
+		published[u.id] = published[u.id] || u.named == "" && asks(u.board) && (u.era == "" || named[u.era])
 	}
 	for name, b := range n.data.boards {
 		for _, p := range inOrder(b) {

@@ -21,10 +21,19 @@ type rules struct {
 	looksAtLife   bool    // once a second
 	gap           bool    // a board is rebuilt up to the first change that is missing
 	asks          bool    // on a damaged master no board begins before the ledger has answered
+	namedHead     bool    // the head of a board is the highest run of the servers that were named last, not the highest
+	namedFirst    bool    // a writer names the masters of a round before it publishes what it found there
+	namedAgain    bool    // a writer names the masters again after a while
+	locates       bool    // the ledger asks Redis where the boards are
+	healedBehind  bool    // healed is a position in the present era that is at or behind the committed offset
+	ownRun        bool    // a repeat tells on which server its run is only if that is the board's run there
+	toldLife      bool    // what is published is known of one life of the hash
 	only          *faults // what a history may have, nil for any
 }
 
-var contract = rules{true, true, true, true, true, true, true, true, true, true, true, true, true, true, nil}
+var contract = rules{positionEra: true, positionLife: true, fence: true, newRun: true, healing: true, boardKey: true, throughLog: true, seenBefore: true,
+	positionClose: true, published: true, erasFirst: true, looksAtLife: true, gap: true, asks: true, namedHead: true, namedFirst: true, namedAgain: true, locates: true,
+	healedBehind: true, ownRun: true, toldLife: true}
 
 // node is a server of Redis. Its data is what the stream of its effects makes of nothing.
 type node struct {
@@ -36,6 +45,7 @@ type node struct {
 	data       *data
 	scripts    map[Era]bool     // in the cache, which survives a change of role
 	parents    map[uint64]began // of all runs that any server has begun
+	forked     map[string]bool  // of the world
 }
 
 type effect func(*data)
@@ -54,7 +64,6 @@ type board struct {
 	scores   map[string]score
 	orders   map[int]record
 	closed   bool
-	runs     []uint64 // all that led to it
 	// The offsets that a board with a guard has seen.
 	topic      string
 	part       int32
@@ -71,6 +80,12 @@ type record struct {
 	member   string
 	number   int64 // the score then
 	gone     bool  // deleted
+}
+
+// placed is the record without its run.
+func (r record) placed() record {
+	r.run = 0
+	return r
 }
 
 func newData() *data {
@@ -194,6 +209,13 @@ func (n *node) writePosition(r *rules, w *WritePosition) (Answer, string) {
 	return Wrote, ""
 }
 
+// forks notes that a run of a board begins on a former master of a cluster.
+func (n *node) forks(board string) {
+	if n.forked != nil && n != n.shard.master {
+		n.forked[board] = true
+	}
+}
+
 // prepare is prepare.lua: birth, and a new run in a new era.
 func (n *node) prepare(r *rules, eras []Era, name string, run uint64, begins int) string {
 	if no := n.refuses(); no != "" {
@@ -207,16 +229,19 @@ func (n *node) prepare(r *rules, eras []Era, name string, run uint64, begins int
 	if b == nil && begins != beginAny || b != nil && b.era != era && begins == beginNone {
 		return "begins"
 	}
+	if b == nil || b.era != era && r.newRun {
+		n.forks(name)
+	}
 	if b == nil {
 		n.do(func(d *data) {
-			d.boards[name] = &board{era: era, run: run, runs: []uint64{run}, scores: make(map[string]score), orders: make(map[int]record)}
+			d.boards[name] = &board{era: era, run: run, scores: make(map[string]score), orders: make(map[int]record)}
 		})
 	} else if b.era != era && r.newRun {
 		run = max(run, b.run+1)
 		n.parents[run] = began{b.run, b.seq}
 		n.do(func(d *data) {
 			b := d.boards[name]
-			b.era, b.run, b.runs = era, run, append(b.runs, run)
+			b.era, b.run = era, run
 		})
 	}
 	return ""
@@ -226,6 +251,7 @@ func (n *node) prepare(r *rules, eras []Era, name string, run uint64, begins int
 type applied struct {
 	outcome Outcome
 	record
+	now uint64 // the board's run
 }
 
 // apply is apply.lua: the commands of one board.
@@ -240,8 +266,9 @@ func (n *node) apply(r *rules, eras []Era, name string, commands []entry) ([]app
 		return nil, "s"
 	}
 	b := n.data.boards[name]
-	if b == nil || r.newRun && b.era != n.era {
-		return nil, "prepare"
+	isNew := func(e entry) bool { _, repeats := b.orders[e.id]; return !repeats }
+	if b == nil || r.newRun && b.era != n.era && (n.hash() == nil || n.hash().Damaged || slices.ContainsFunc(commands, isNew)) {
+		return nil, "prepare" // repeats are answered as they were
 	}
 	replies := make([]applied, len(commands))
 	for i, e := range commands {
@@ -256,7 +283,7 @@ const maxMembers = 2
 func (n *node) one(r *rules, name string, e entry) applied {
 	b := n.data.boards[name]
 	if rec, ok := b.orders[e.id]; ok {
-		return applied{Repeated, rec}
+		return applied{Repeated, rec, b.run}
 	}
 	if b.closed {
 		return applied{outcome: Refused}
@@ -275,7 +302,7 @@ func (n *node) one(r *rules, name string, e entry) applied {
 		rec.number += old.number
 	}
 	n.do(func(d *data) { d.boards[name].take(name, e, rec) })
-	return applied{Applied, rec}
+	return applied{Applied, rec, b.run}
 }
 
 // see notes the offset of a command of a board with a guard.

@@ -43,6 +43,9 @@ type world struct {
 	cut       map[int]bool
 	safe      map[int]bool // the ledger has them, whatever the log has
 	repartial bool         // partitions were added, or the topic made again
+	// forked are boards of which a former master of a cluster has begun a run: the ledger takes the highest, as there config epochs
+	// demote a former master.
+	forked map[string]bool
 }
 
 const (
@@ -88,11 +91,14 @@ type plog struct {
 
 func (p *plog) end() int64 { return int64(len(p.records)) }
 
-// update is a record of rank_updates.
+// update is a record of rank_updates: a change, or the masters that a writer names.
 type update struct {
 	id    int
 	board string
 	record
+	era   Era  // of the server on which it was found, "" in a cluster
+	past  bool // the board is in another run there
+	named string
 }
 
 // Boards by the first letter of their names: C commutes and feeds F, L commutes and asks the ledger, S has sets, T has ties, and G has

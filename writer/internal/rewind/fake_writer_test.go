@@ -3,6 +3,7 @@ package rewind
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,9 +23,13 @@ type writer struct {
 	assigned      int
 	rewinds       int
 	marks         int // that it has asked for
-	flips         int
+	led           int // to another server, by its address
 	publishing    int
 	early         map[Master]Hash // positions that were read before the eras
+	astray        *node           // to which its address leads, nil: to the master
+	seen          seenMasters
+	naming        string // what it names, while that is on its way
+	named         uint64 // the round whose masters were named
 }
 
 func (w *world) newWriter() *writer {
@@ -35,7 +40,78 @@ func (w *world) newWriter() *writer {
 	w.writers = append(w.writers, wr)
 	w.spawn(wr, wr.read)
 	w.spawn(wr, wr.tick)
+	w.spawn(wr, wr.nameMasters)
 	return wr
+}
+
+// lead has the address lead to a server.
+func (wr *writer) lead(s int, to *node) {
+	wr.led++
+	wr.view[s] = to
+}
+
+// seenMasters tells when all masters have answered with the eras of a round.
+type seenMasters struct {
+	round uint64
+	eras  string
+	at    time.Time
+}
+
+// nameAgain is how often a writer names the masters.
+const nameAgain = 5 * time.Second
+
+// nameMasters has the ledger know which servers the writer takes for the masters.
+func (wr *writer) nameMasters(t *thread) {
+	last, at := uint64(0), time.Time{}
+	for {
+		t.sleep(250 * time.Millisecond)
+		seen := wr.seen
+		if seen.eras == "" || seen.round != wr.m.Round() || wr.now.Sub(seen.at) > 2*time.Second || seen.round == last && (!wr.rules.namedAgain || wr.now.Sub(at) < nameAgain) {
+			continue
+		}
+		wr.naming = seen.eras
+		if wr.rand.IntN(8) == 0 { // Kafka is slow
+			t.sleep(time.Duration(wr.rand.IntN(2000)) * time.Millisecond)
+		}
+		ask(t, func() bool {
+			wr.naming = ""
+			wr.say("%s names %s", wr.name, seen.eras)
+			wr.ledger.topic = append(wr.ledger.topic, update{named: seen.eras})
+			return true
+		})
+		last, at = seen.round, wr.now
+	}
+}
+
+// list returns the eras of the round as they are named.
+func (wr *writer) list() string {
+	var list []string
+	for _, master := range slices.Sorted(maps.Keys(wr.m.eras)) {
+		list = append(list, string(wr.m.eras[master]))
+	}
+	return strings.Join(list, " ")
+}
+
+// noteSeen notes that all masters of a round, and no others, have answered.
+func (wr *writer) noteSeen(asked time.Time, seen map[Master]History) {
+	for master, era := range wr.m.eras {
+		if seen[master].Era != era {
+			return
+		}
+	}
+	if len(seen) == len(wr.m.eras) && len(seen) > 0 {
+		wr.seen = seenMasters{wr.m.Round(), wr.list(), asked}
+	}
+}
+
+// found returns the record of a change, with the server on which it was found.
+func (wr *writer) found(id int, board string, r applied) update {
+	u := update{id: id, board: board, record: r.record}
+	if len(wr.shards) == 1 {
+		u.era = wr.m.eras[wr.shards[0].name()]
+		u.past = wr.rules.ownRun && r.run != r.now
+	}
+	return u
 }
 
 func (wr *writer) tell(e Event) {
@@ -59,6 +135,7 @@ func (wr *writer) act(a Action) {
 				wr.rewinds++
 			}
 			wr.tell(LogRead{a.Round, of, true})
+			wr.healAll(of)
 		})
 	case Seek:
 		wr.next[a.Partition] = a.Offset
@@ -67,6 +144,19 @@ func (wr *writer) act(a Action) {
 		wr.spawn(wr, func(t *thread) { wr.markDamaged(t, a) })
 	case WritePosition:
 		wr.spawn(wr, func(t *thread) { wr.writePosition(t, a) })
+	}
+}
+
+// healAll has, without the rule, all be healed that has a position in the present era.
+func (wr *writer) healAll(of map[int32]Log) {
+	if wr.rules.healedBehind || !wr.m.Reading() {
+		return
+	}
+	for id, p := range wr.m.parts {
+		for master, era := range wr.m.eras {
+			there := wr.m.hashes[master].Of[id]
+			p.healed[master] = p.healed[master] || there.Healed == era && there.Topic == of[id].Topic && there.Next <= of[id].End
+		}
 	}
 }
 
@@ -84,14 +174,14 @@ func (wr *writer) eras() (all []Era) {
 func (wr *writer) discover(t *thread, s int) {
 	n := ask(t, func() *node {
 		sh := wr.shards[s]
+		if wr.astray != nil && wr.astray.up && wr.astray.master {
+			return wr.astray
+		}
 		if !wr.quiet && wr.rand.IntN(10) == 0 {
 			return sh.nodes[wr.rand.IntN(len(sh.nodes))]
 		}
 		return sh.master
 	})
-	if n != wr.view[s] {
-		wr.flips++
-	}
 	wr.view[s] = n
 }
 
@@ -156,7 +246,13 @@ func (wr *writer) readPositions(t *thread, a ReadPositions) {
 		}
 		lives[name] = life
 	}
+	had := wr.m.servers
 	wr.tell(PositionsRead{a.Round, of, lives})
+	for era, s := range had {
+		if now := wr.m.servers[era]; now != nil && !wr.rules.toldLife {
+			maps.Copy(now.told, s.told)
+		}
+	}
 }
 
 func (wr *writer) readLog(t *thread, a ReadLog) (map[int32]Log, map[int32]string) {
@@ -221,6 +317,7 @@ func (wr *writer) tick(t *thread) {
 			}
 			seen[name] = h
 		}
+		wr.noteSeen(asked, seen)
 		wr.tell(Tick{asked, seen})
 	}
 }

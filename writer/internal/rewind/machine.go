@@ -7,14 +7,11 @@ import (
 )
 
 const (
-	// quiet is how long the eras must have stayed the same for a change to be followed at once.
-	quiet = 10 * time.Second
-	// askAgain is how long an answer is waited for.
-	askAgain = 5 * time.Second
+	quiet    = 10 * time.Second // how long the eras must have stayed the same for a change to be followed at once
+	askAgain = 5 * time.Second  // how long an answer is waited for
 )
 
-// phase is how far a round has come.
-type phase uint8
+type phase uint8 // how far a round has come
 
 const (
 	waiting   phase = iota // for a tick, at which the eras are read
@@ -108,15 +105,13 @@ func roundOf(e Event) (uint64, bool) {
 	return 0, false
 }
 
-// Round returns the present round. Whoever reads commands or sends calls remembers the round in
-// which he began, and drops what he has if it is another one by then.
+// Round returns the present round. Who reads or sends remembers it, and drops what he has once it is another.
 func (m *Machine) Round() uint64 { return m.round }
 
 // Reading reports whether commands are to be read, from where [Seek] has told.
 func (m *Machine) Reading() bool { return m.phase == reading }
 
-// Era returns the era for which calls to a master are to be made, or "" while it is not known: then
-// posts wait.
+// Era returns the era for which calls to a master are to be made, or "" while it is not known: then posts wait.
 func (m *Machine) Era(of Master) Era {
 	if m.phase <= eras {
 		return ""
@@ -128,6 +123,7 @@ func (m *Machine) Era(of Master) Era {
 func (m *Machine) Changes() int { return m.changes }
 
 func (m *Machine) assign(now time.Time, partitions []int32) []Action {
+	m.remember()
 	m.parts = make(map[int32]*partition, len(partitions))
 	for _, p := range partitions {
 		m.parts[p] = &partition{}
@@ -135,8 +131,22 @@ func (m *Machine) assign(now time.Time, partitions []int32) []Action {
 	return m.begin(now)
 }
 
-// begin begins a round.
+// remember notes what is published of healed partitions, further than positions tell.
+func (m *Machine) remember() {
+	if m.phase != reading {
+		return
+	}
+	for id, p := range m.parts {
+		for master, era := range m.eras {
+			if p.healed[master] {
+				m.servers[era].tell(id, p.log.Topic, p.done)
+			}
+		}
+	}
+}
+
 func (m *Machine) begin(now time.Time) []Action {
+	m.remember()
 	m.round++
 	if now.Before(m.resume) {
 		m.phase = waiting
@@ -186,7 +196,6 @@ func (m *Machine) takePositions(now time.Time, e PositionsRead) []Action {
 	return []Action{ReadLog{m.round}}
 }
 
-// takeLog begins to read the partitions.
 func (m *Machine) takeLog(now time.Time, e LogRead) (actions []Action) {
 	if m.phase != logs {
 		return nil
@@ -200,8 +209,7 @@ func (m *Machine) takeLog(now time.Time, e LogRead) (actions []Action) {
 	for _, id := range slices.Sorted(maps.Keys(m.parts)) {
 		log := e.Of[id]
 		at := find(id, &log, m.hashes, m.eras)
-		m.parts[id] = begun(id, &log, at, m.hashes, m.eras)
-		m.parts[id].told = m.servers.published(id)
+		m.parts[id] = begun(id, &log, at, m.hashes, m.eras, m.servers)
 		actions = append(append(actions, at.alerts...), Seek{m.round, id, at.offset, at.published, log.End, log.Noted})
 	}
 	if m.began.IsZero() && !m.healed() {
@@ -285,7 +293,6 @@ func (m *Machine) done(id int32, next int64) {
 	}
 }
 
-// healed reports whether all partitions are, on all masters.
 func (m *Machine) healed() bool {
 	for _, p := range m.parts {
 		for master := range m.eras {

@@ -100,6 +100,41 @@ func TestRewind(t *testing.T) {
 	check(Cut{3}, Alert{Kind: Lost}, ReadEras{4})
 }
 
+// The address of the master has led to another server and back: that this one was healed tells nothing of what was committed meanwhile. A
+// position that is not behind does, and so does what the writer itself has published in this era.
+func TestHealedOnlyUpToItsPosition(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	eras := map[Master]Era{"m": "a"}
+	begin := func(m *Machine, next, committed int64) {
+		m.Step(now, Assigned{[]int32{7}})
+		m.Step(now, ErasRead{m.Round(), eras})
+		m.Step(now, PositionsRead{m.Round(), map[Master]Hash{"m": {Life: "l", Of: map[int32]Position{7: {"t", next, "a"}}}}, nil})
+		m.Step(now, LogRead{m.Round(), map[int32]Log{7: {Topic: "t", End: 1000, Committed: committed, Noted: true}}, false})
+	}
+	check := func(m *Machine, rewinding bool, published int64) {
+		t.Helper()
+		if m.Rewinding(7) != rewinding || m.Publishes(7, published-1, Repeated) || rewinding && !m.Publishes(7, published, Repeated) || m.Publishes(7, published, Refused) {
+			t.Errorf("rewinding %v, want %v, with repeats from %d on published", m.Rewinding(7), rewinding, published)
+		}
+	}
+	m := New()
+	begin(m, 900, 950)
+	check(m, true, 900)
+	begin(m, 950, 950)
+	check(m, false, 900)
+	m.Step(now, Done{m.Round(), 7, 980})
+	begin(m, 950, 970) // it keeps the partition, and knows more than the position
+	check(m, false, 950)
+	begin(m, 950, 990) // another writer had it meanwhile
+	check(m, true, 980)
+	eras = map[Master]Era{"m": "b"}
+	begin(m, 950, 990)
+	eras = map[Master]Era{"m": "a"}
+	begin(m, 950, 990)
+	check(m, true, 950)
+}
+
 // The mark goes with the slot of the positions: a damaged master that has another name then is marked again.
 func TestMarkMovesWithItsSlot(t *testing.T) {
 	t.Parallel()
@@ -171,7 +206,7 @@ func TestResetsPosition(t *testing.T) {
 	t.Parallel()
 	log := Log{Topic: "a", End: 10, Committed: 10}
 	hashes, eras := map[Master]Hash{"m": at("a", 11, "x")}, map[Master]Era{"m": "x"}
-	p := begun(7, &log, find(7, &log, hashes, eras), hashes, eras)
+	p := begun(7, &log, find(7, &log, hashes, eras), hashes, eras, servers{"x": {}})
 	p.done = 10
 	w, due := p.due("m")
 	if want := (WritePosition{Topic: "a", Next: 10, Heal: true, Reset: true}); !due || w != want {

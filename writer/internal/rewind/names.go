@@ -2,11 +2,12 @@ package rewind
 
 import (
 	"maps"
+	"math"
 	"slices"
 )
 
-// servers are the masters by their eras, as the name of a master, and with it its hash, is another one when its lowest slot
-// has moved. Then it has what it had, if its former hash is still there, wherever it is: else its keys were deleted before.
+// servers are the masters by their eras: a master, and its hash, is called otherwise when its lowest slot has moved.
+// Then it has what its former hash tells, wherever that is: else its keys were deleted before.
 type servers map[Era]*server
 
 // server is what is known of one master.
@@ -14,9 +15,9 @@ type server struct {
 	name    Master
 	life    string // of the hash under that name
 	of      map[int32]Position
-	healed  map[int32]bool // also if the hash is gone since
-	damaged bool           // the mark was there
-	renamed bool           // not all may be written under its name yet
+	told    map[int32]Position // everything before is published in its era and life for certain
+	damaged bool               // the mark was there
+	renamed bool               // not all may be written under its name yet
 }
 
 // former returns the names that masters had before. Their hashes are read, too.
@@ -30,19 +31,28 @@ func (s servers) former(eras map[Master]Era) (names []Master) {
 	return names
 }
 
-// published reports whether what was committed of a partition is published for certain, also what was applied again: on
-// all masters the last rewind has ended.
-func (s servers) published(partition int32) bool {
+// told returns up to where a partition is published for certain, also what was applied again: on all masters.
+func (s servers) told(partition int32, topic string) int64 {
+	next := int64(math.MaxInt64)
 	for _, of := range s {
-		if !of.healed[partition] {
-			return false
-		}
+		next = min(next, of.toldOf(partition, topic))
 	}
-	return true
+	return next
 }
 
-// take returns hashes with the positions of those that had other names, and the masters as they are known from then on.
-// Lives are those of the former hashes.
+func (s *server) toldOf(partition int32, topic string) int64 {
+	if of := s.told[partition]; of.Topic == topic {
+		return of.Next
+	}
+	return -1
+}
+
+// tell notes up to where a partition is published in the server's era.
+func (s *server) tell(partition int32, topic string, next int64) {
+	s.told[partition] = Position{Topic: topic, Next: max(next, s.toldOf(partition, topic))}
+}
+
+// take returns hashes with positions of former names, and the masters as known from then on.
 func (s servers) take(eras map[Master]Era, hashes map[Master]Hash, lives map[Master]string) (servers, map[Master]Hash) {
 	all, known := maps.Clone(hashes), make(servers, len(eras))
 	for master, era := range eras {
@@ -52,14 +62,16 @@ func (s servers) take(eras map[Master]Era, hashes map[Master]Hash, lives map[Mas
 			h = had.with(h)
 			all[master] = h
 		}
-		known[era] = &server{master, h.Life, maps.Clone(h.Of), make(map[int32]bool), h.Damaged || h.WasDamaged, renamed}
-		known[era].heal(had, era)
+		known[era] = &server{master, h.Life, maps.Clone(h.Of), make(map[int32]Position), h.Damaged || h.WasDamaged, renamed}
+		if renamed || had != nil && had.life == h.Life { // else its keys were deleted: what is applied anew is not published
+			maps.Copy(known[era].told, had.told)
+		}
+		known[era].heal(era)
 	}
 	return known, all
 }
 
-// isElsewhere reports whether a master has more than its hash tells: it had another name, and what it had there is not lost and
-// not yet written here.
+// isElsewhere reports whether a master has more than its hash tells: under a former name, and not lost.
 func (s *server) isElsewhere(name Master, h *Hash, lives map[Master]string) bool {
 	if s.name != name {
 		return s.life != "" && lives[s.name] == s.life
@@ -75,8 +87,7 @@ func (s *server) isElsewhere(name Master, h *Hash, lives map[Master]string) bool
 	return s.damaged && !h.Damaged
 }
 
-// with returns a hash with what its master had. Of one that has got another's hash with a slot the lower position counts. The mark
-// of a damaged one has gone with the slot, too.
+// with returns a hash with what its master had. After a slot's move the lower position counts, and no mark.
 func (s *server) with(h Hash) Hash {
 	h.Renamed, h.WasDamaged = true, s.damaged
 	if h.Of = maps.Clone(h.Of); h.Of == nil {
@@ -90,17 +101,15 @@ func (s *server) with(h Hash) Hash {
 	return h
 }
 
-// heal notes what is healed in an era, by the positions or as it was known.
-func (s *server) heal(had *server, era Era) {
-	if had != nil {
-		maps.Copy(s.healed, had.healed)
-	}
+// heal notes what is published in an era, by the positions.
+func (s *server) heal(era Era) {
 	for id, p := range s.of {
-		s.healed[id] = s.healed[id] || p.Healed == era
+		if p.Healed == era {
+			s.tell(id, p.Topic, p.Next)
+		}
 	}
 }
 
-// wrote notes a position that was written.
 func (s servers) wrote(w *WritePosition) {
 	of := s[w.Era]
 	if of == nil || of.of[w.Partition].Topic == w.Topic && of.of[w.Partition].Next > w.Next && !w.Reset {
@@ -108,7 +117,10 @@ func (s servers) wrote(w *WritePosition) {
 	}
 	p := Position{w.Topic, w.Next, of.of[w.Partition].Healed}
 	if w.Heal {
-		p.Healed, of.healed[w.Partition] = w.Era, true
+		p.Healed = w.Era
+	}
+	if p.Healed == w.Era {
+		of.tell(w.Partition, w.Topic, w.Next)
 	}
 	if of.of == nil {
 		of.of = make(map[int32]Position)

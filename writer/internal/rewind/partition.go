@@ -1,11 +1,10 @@
 package rewind
 
-// partition is the progress in one partition.
 type partition struct {
 	log    Log
 	target int64 // healed once everything before is done
 	floor  int64 // refusals before are published already
-	told   bool  // repeats before too
+	told   int64 // repeats before too
 	// done is what the positions may tell. What is applied and not published may not count: a rewind
 	// begins before the committed offset, so that whoever goes on after this writer would not publish it.
 	done    int64
@@ -14,15 +13,16 @@ type partition struct {
 	reset   map[Master]bool // the position that is there can't be right
 }
 
-// begun returns the progress at the beginning of a round.
-func begun(id int32, log *Log, at place, hashes map[Master]Hash, eras map[Master]Era) *partition {
-	p := &partition{log: *log, target: log.End, floor: at.published, done: at.offset,
+// begun returns the progress at the beginning of a round. That a master was healed in its era is not enough: writers
+// may have been led to another server and back, and have committed there what this one lacks.
+func begun(id int32, log *Log, at place, hashes map[Master]Hash, eras map[Master]Era, known servers) *partition {
+	p := &partition{log: *log, target: log.End, floor: at.published, told: known.told(id, log.Topic), done: at.offset,
 		written: make(map[Master]int64), healed: make(map[Master]bool), reset: make(map[Master]bool)}
 	for master, era := range eras {
 		there, ok := hashes[master].Of[id]
 		good := ok && there.Topic == log.Topic && there.Next <= log.End
 		p.reset[master] = ok && !good
-		p.healed[master] = good && there.Healed == era && !hashes[master].Renamed
+		p.healed[master] = good && !hashes[master].Renamed && there.Healed == era && max(there.Next, known[era].toldOf(id, log.Topic)) >= log.Committed
 		if p.written[master] = -1; good {
 			p.written[master] = there.Next
 		}
@@ -39,7 +39,6 @@ func (p *partition) due(master Master) (w WritePosition, due bool) {
 	return WritePosition{Topic: p.log.Topic, Next: p.done, Heal: heal, Reset: p.reset[master]}, true
 }
 
-// wrote notes that a position was written.
 func (p *partition) wrote(w WritePosition) {
 	p.written[w.Master] = max(p.written[w.Master], w.Next)
 	p.reset[w.Master] = false
@@ -56,12 +55,11 @@ const (
 	Refused
 )
 
-// Publishes reports whether the outcome of the command at an offset is to be published by the
-// reader of its partition. A repeat may be the work of a writer that died in a rewind before it published, so only
-// those are left out that are published for certain.
+// Publishes reports whether the reader publishes the outcome of the command at an offset: a repeat may be the work of a
+// writer that died before it did, so only what is published for certain is left out.
 func (m *Machine) Publishes(id int32, offset int64, o Outcome) bool {
 	p := m.parts[id]
-	return p == nil || o == Applied || offset >= p.floor || o == Repeated && m.Rewinding(id) && !p.told
+	return p == nil || o == Applied || offset >= p.floor || o == Repeated && m.Rewinding(id) && offset >= p.told
 }
 
 // Rewinding reports whether a partition may lack changes on some master.

@@ -12,8 +12,7 @@ type place struct {
 	alerts    []Action
 }
 
-// find returns from where a partition is read: the least of what the masters have. What came of
-// that is published, so the committed offset only tells which repeats are.
+// find returns where a partition is read: the least of the masters'. All before is published.
 func find(id int32, log *Log, hashes map[Master]Hash, eras map[Master]Era) place {
 	at := place{offset: log.End, published: log.Committed}
 	if log.Committed > log.End {

@@ -2,8 +2,7 @@ package rewind
 
 import "time"
 
-// PostTimeout is how long a posted command waits for its turn.
-const PostTimeout = 5 * time.Second
+const PostTimeout = 5 * time.Second // how long a posted command waits for its turn
 
 // Post is a posted command of an ordered class, which the reader of its partition applies.
 type Post struct {
@@ -33,8 +32,7 @@ const (
 	NotInTime                 // 503: the caller repeats it with the same order id
 )
 
-// Judge returns what a look tells. The position is read before the record: the other way round the
-// command could be applied between.
+// Judge returns what a look tells. The position is read before the record, as it may be applied between.
 func Judge(now time.Time, p *Post, l *Look) Verdict {
 	switch {
 	case l.Recorded:

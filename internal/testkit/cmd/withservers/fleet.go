@@ -71,7 +71,8 @@ func startSQL(start func(context.Context, servers.SQLOptions) (*servers.SQL, err
 	}
 }
 
-// begin starts a server unless the environment names one. A server that is not installed is an error only where the real one is required.
+// begin starts a server unless the environment names one. A server that is not installed is an error only where the
+// real one is required.
 func (m *member) begin(ctx context.Context) error {
 	if os.Getenv(m.env) != "" {
 		return nil
@@ -95,7 +96,8 @@ func (f fleet) env() []string {
 	return env
 }
 
-// sayMissing reports which servers the tests do without. go test shows what a package printed only when it fails, so it would not be seen there.
+// sayMissing reports which servers the tests do without. go test shows what a package printed only when it fails, so it
+// would not be seen there.
 func (f fleet) sayMissing() {
 	for _, m := range f {
 		if m.missing != nil {

@@ -1,10 +1,11 @@
-// Command withservers runs a command, such as go test, with a redis-server, a Kafka broker and a PostgreSQL, in full size also a MariaDB, that it starts
-// before and ends after it:
+// Command withservers starts a redis-server, a Kafka broker and a PostgreSQL, in full size also a MariaDB, runs a
+// command, such as go test, and ends them:
 //
 //	withservers go test ./...
 //
-// The command finds them by RANKCACHE_TEST_REDIS, _KAFKA, _POSTGRES and _MARIADB. A server that one of these names already is not started. One that is not
-// installed is left out, which is printed before and after the command, or is an error with RANKCACHE_REQUIRE_REAL=1. The exit code is the command's.
+// The command finds them by RANKCACHE_TEST_REDIS, _KAFKA, _POSTGRES and _MARIADB. A server that one of these names
+// already is not started. One that is not installed is left out, which is printed before and after the command, or is
+// an error with RANKCACHE_REQUIRE_REAL=1. The exit code is the command's.
 package main
 
 import (
@@ -55,7 +56,8 @@ func run(argv []string) (code int, err error) {
 	return code, err
 }
 
-// runCommand runs argv with the signals passed on to it, and returns its exit code, as a shell does for one that a signal ended.
+// runCommand runs argv with the signals passed on to it, and returns its exit code, as a shell does for one that a
+// signal ended.
 func runCommand(argv, env []string, signals <-chan os.Signal) (int, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

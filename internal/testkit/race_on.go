@@ -1,6 +1,0 @@
-//go:build race
-
-package testkit
-
-// Race is true under the race detector, which takes memory and time of its own.
-const Race = true
