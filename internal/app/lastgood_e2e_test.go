@@ -183,10 +183,12 @@ func TestStartWithoutRedis(t *testing.T) {
 	t.Parallel()
 	d := newDegraded(t)
 	d.give(t, d.star, 5)
+	d.give(t, d.hot, 1)
 	dir := filepath.Join(t.TempDir(), "boards")
 	first := d.serve(t, "--snapshot-dir", dir, "--drain", "0s")
 	first.WaitReady(time.Minute)
 	d.until(first, d.star, "the local copy", fromLocal)
+	d.until(first, d.hot, "the hot page", fromHot)
 	first.Signal(syscall.SIGTERM)
 	if code := first.Wait(30 * time.Second); code != cli.ExitOK {
 		t.Fatalf("exit code %d", code)

@@ -49,11 +49,26 @@ func (k *keptTops) Read(ctx context.Context, qs []rankcache.Query, as []rankcach
 		if as[i].Err == nil {
 			continue
 		}
-		kept, ok := k.waiting()[qs[i].Board]
-		if age := time.Since(kept.CurrentAt); ok && age >= 0 && age <= k.maxAge { // below 0: a clock was set back
+		if kept, ok := k.waiting()[qs[i].Board]; ok && k.served(kept) {
 			kept.Top.Answer(&qs[i], &as[i], kept.CurrentAt)
 		}
 	}
+}
+
+// served reports whether a page of the file is not too old.
+func (k *keptTops) served(t files.HotTop) bool {
+	age := time.Since(t.CurrentAt)
+	return age >= 0 && age <= k.maxAge // below 0: a clock was set back
+}
+
+// answers reports whether a page of the file answers while Redis does not.
+func (k *keptTops) answers() bool {
+	for _, t := range k.waiting() {
+		if k.served(t) {
+			return true
+		}
+	}
+	return false
 }
 
 // waiting returns the pages of the file, nil once Redis has answered.

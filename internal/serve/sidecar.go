@@ -120,7 +120,7 @@ func (s *Sidecar) answersFromFiles() bool {
 	if s.kept == nil && s.snapshots == nil || s.services[cli.ServiceRedis].Refused() {
 		return false
 	}
-	return s.keptTops != nil && len(s.keptTops.waiting()) > 0 ||
+	return s.keptTops != nil && s.keptTops.answers() ||
 		slices.ContainsFunc(s.runner.Status(), func(b rankcache.BoardStatus) bool { return b.State == rankcache.StateStale })
 }
 
