@@ -121,7 +121,9 @@ func (c *Consumer) Records(into []Record) (n int, other Event) {
 		values = append(values, unsafe.Slice((*byte)(r.message.payload), r.message.len)...)
 		into[i] = Record{Topic: name, Partition: int32(r.message.partition), Offset: int64(r.message.offset), Value: values[from:len(values):len(values)]}
 	}
-	return int(b.n), eventOf(b.other)
+	other = eventOf(b.other)
+	c.first.note(other)
+	return int(b.n), other
 }
 
 // eventOf returns an event other than a record, nil for those that a consumer without a group needs not.

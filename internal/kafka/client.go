@@ -18,12 +18,14 @@ type Consumer struct {
 	*ck.Consumer
 	Admin
 	queue  *queue
+	first  *firstBrokers
 	drains sync.WaitGroup
 }
 
 // NewConsumer returns a consumer, whose threads run until Close. It does not wait for the broker.
 func NewConsumer(log Log, layers ...Settings) (*Consumer, error) {
-	client, err := ck.NewConsumer(config(log, layers))
+	conf := config(log, layers)
+	client, err := ck.NewConsumer(conf)
 	if err != nil {
 		return nil, fmt.Errorf("kafka consumer: %w; check the kafka settings", err)
 	}
@@ -31,7 +33,7 @@ func NewConsumer(log Log, layers ...Settings) (*Consumer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("kafka admin client: %w", err), client.Close())
 	}
-	c := &Consumer{Consumer: client, Admin: Admin{admin}, queue: newQueue(client)}
+	c := &Consumer{Consumer: client, Admin: Admin{admin}, queue: newQueue(client), first: newFirstBrokers(client, conf)}
 	if lines := client.Logs(); log != nil {
 		c.drains.Go(func() { log.drainLines(lines) })
 	}
@@ -45,6 +47,7 @@ func NewGroup(log Log, group string, layers ...Settings) (*Consumer, error) {
 
 // Close leaves the group and ends the consumer. No other call may be running.
 func (c *Consumer) Close() error {
+	c.first.close()
 	err := c.Consumer.Close()
 	c.drains.Wait()
 	return err
@@ -56,6 +59,13 @@ func (c *Consumer) Subscribe(topic string, rebalance func(Event) error) error {
 		return c.Consumer.Subscribe(topic, nil)
 	}
 	return c.Consumer.Subscribe(topic, func(_ *ck.Consumer, ev Event) error { return rebalance(ev) })
+}
+
+// Poll returns the next event within some milliseconds, nil if there is none.
+func (c *Consumer) Poll(ms int) Event {
+	ev := c.Consumer.Poll(ms)
+	c.first.note(ev)
+	return ev
 }
 
 // Record polls for a time and returns a record, nil if there is none, or an error. The error of a partition comes with
@@ -103,6 +113,7 @@ func (c *Consumer) GroupOffsets(ctx context.Context, group, topic string, n int)
 type Producer struct {
 	*ck.Producer
 	Admin
+	first  *firstBrokers
 	drains sync.WaitGroup
 }
 
@@ -119,12 +130,12 @@ func NewProducer(log Log, layers ...Settings) (*Producer, error) {
 		client.Close()
 		return nil, fmt.Errorf("kafka admin client: %w", err)
 	}
-	p := &Producer{Producer: client, Admin: Admin{admin}}
+	p := &Producer{Producer: client, Admin: Admin{admin}, first: newFirstBrokers(client, conf)}
 	lines, events := client.Logs(), client.Events()
 	if log != nil {
 		p.drains.Go(func() { log.drainLines(lines) })
 	}
-	p.drains.Go(func() { log.drainEvents(events) })
+	p.drains.Go(func() { log.drainEvents(events, p.first.note) })
 	return p, nil
 }
 
@@ -159,6 +170,7 @@ func (p *Producer) Drop() { _ = p.Purge(ck.PurgeQueue | ck.PurgeInFlight) }
 
 // Close ends the producer. No other call may be running.
 func (p *Producer) Close() {
+	p.first.close()
 	p.Producer.Close()
 	p.drains.Wait()
 }
@@ -187,10 +199,11 @@ func (l Log) drainLines(lines <-chan ck.LogEvent) {
 	}
 }
 
-// drainEvents logs the errors of a producer that concern no message, until it is closed.
-func (l Log) drainEvents(events <-chan Event) {
+// drainEvents hands on what a producer tells, and logs the errors that concern no message, until it is closed.
+func (l Log) drainEvents(events <-chan Event, note func(Event)) {
 	limit := rate.Sometimes{Interval: time.Second}
 	for ev := range events {
+		note(ev)
 		if err, ok := ev.(Error); ok && l != nil && !Follows(err) {
 			limit.Do(func() { l(slog.LevelWarn, "kafka producer", "err", err) })
 		}

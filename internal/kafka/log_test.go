@@ -25,7 +25,7 @@ func TestBrokerThatIsAwayIsNamedOnce(t *testing.T) {
 		var lines []string
 		Log(func(_ slog.Level, line string, args ...any) {
 			lines = append(lines, fmt.Sprint(append([]any{line}, args...)...))
-		}).drainEvents(events)
+		}).drainEvents(events, func(Event) {})
 		if want := "[kafka producererr10.0.0.1:9092/bootstrap: Connect to ipv4#10.0.0.1:9092 failed: Connection refused]"; fmt.Sprint(lines) != want {
 			t.Errorf("%v, want %v", lines, want)
 		}
