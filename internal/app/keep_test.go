@@ -3,6 +3,8 @@ package app
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -176,12 +178,17 @@ func TestKeepers(t *testing.T) {
 func (k *kept) promotes() {
 	t, board := k.T, testkit.Name(k)
 	must(t, k.client.ZAdd(t.Context(), board, redis.Z{Member: "m1", Score: 1}).Err())
-	testkit.Eventually(t, time.Minute, func() error {
-		for _, s := range k.sidecars {
-			for range 100 {
-				s.Get("data", "/v1/boards/"+board+"/top?limit=50")
-			}
+	load := startLoad(t, func(caller, _ int) (int, string) { // 100 a second of both are wanted
+		resp, err := http.Get(k.sidecars[caller%2].URL("data", "/v1/boards/"+board+"/top?limit=1"))
+		if err != nil {
+			return 0, err.Error()
 		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(body)
+	})
+	defer load.stop(t)
+	testkit.Eventually(t, time.Minute, func() error {
 		for _, s := range k.sidecars {
 			if _, rows := s.Get("admin", "/hotkeys"); !strings.Contains(rows, `"cause": "verdict"`) {
 				return errors.New(rows)
