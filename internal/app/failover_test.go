@@ -38,7 +38,7 @@ type failover struct {
 }
 
 func newFailover(t *testing.T, kind string) *failover {
-	s := testkit.StartSentinel(t, servers.SentinelOptions{Replicas: 1, DownAfter: 3 * time.Second})
+	s := testkit.StartSentinel(t, servers.SentinelOptions{Replicas: 1, DownAfter: 5 * time.Second}) // a replica that was cut off for ten times that is not promoted
 	addrs := s.Addrs()
 	topic := testkit.Name(t)
 	url := testkit.Database(t, kind)

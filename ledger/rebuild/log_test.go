@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 
@@ -327,4 +328,39 @@ func TestFold(t *testing.T) {
 			equal(t, "members", got, c.want)
 		})
 	}
+}
+
+// Two changes may be published in the other order: a topic that lacks one before its last is read again if more comes, and else refused.
+func TestLogWithoutOneYet(t *testing.T) {
+	f := newLogged(t, single).logged(t, "plain", "all")
+	f.fillLogged(t)
+	part := f.logged(t, "plain", "part")
+	topic := func(f *fixture) string { return f.file.Log(f.opts.Names, f.board).Topic }
+	testkit.CreateTopic(t, f.kafka, topic(part), 1, nil)
+	client := testkit.KafkaClient(t, f.kafka, kgo.DefaultProduceTopic(topic(part)))
+	all := testkit.Records(t, f.kafka, topic(f), 34)
+	put := func(records ...*kgo.Record) {
+		for _, r := range records {
+			value := strings.ReplaceAll(string(r.Value), string(f.board), string(part.board))
+			must(t, client.ProduceSync(t.Context(), kgo.StringRecord(value)).FirstErr())
+		}
+	}
+	late := len(all) - 2
+	put(all[:late]...)
+	put(all[late+1:]...)
+	w := &work{Rebuilder: part.Rebuilder, board: part.board}
+	var err error
+	w.log, err = part.opts.Updates.fold(t.Context(), part.board, 0, false)
+	must(t, err)
+	defer w.log.close()
+	if err := w.moved(t.Context(), w.prove()); !errors.Is(err, errLogShort) || errors.Is(err, errMoved) {
+		t.Errorf("one is missing: %v", err)
+	}
+	put(all[late])
+	if err := w.moved(t.Context(), w.prove()); !errors.Is(err, errMoved) {
+		t.Errorf("it came late: %v", err)
+	}
+	_, err = part.Rebuild(t.Context(), part.board)
+	must(t, err)
+	equal(t, "scores", part.scores(t), f.scores(t))
 }

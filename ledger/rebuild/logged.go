@@ -124,6 +124,24 @@ func (w *work) prove() error {
 	return err
 }
 
+// moved returns why the topic does not prove the board; that it is written to, if more comes: two changes may be published in the other
+// order, and the first is not there yet.
+func (w *work) moved(ctx context.Context, why error) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(100 * time.Millisecond):
+	}
+	was := w.log.now.changes
+	if err := w.log.more(ctx); err != nil {
+		return err
+	}
+	if w.log.now.changes > was || w.log.strange {
+		return fmt.Errorf("%w: %w", errMoved, why)
+	}
+	return why
+}
+
 // whole returns the life that is to be written, which has the earlier one, or other histories, added if that is wanted.
 func (w *work) whole() *life {
 	l := w.log
@@ -146,7 +164,7 @@ func (w *work) foldLog(ctx context.Context) (err error) {
 		return err
 	}
 	if err := w.prove(); err != nil {
-		return err
+		return w.moved(ctx, err)
 	}
 	state := w.log.now.state()
 	w.meta.Run = max(w.meta.Run, state.Run)
@@ -215,7 +233,7 @@ func (w *work) restOfLog(ctx context.Context, seq uint64) (state rankcache.State
 		}
 	}
 	if err := w.prove(); err != nil {
-		return state, err
+		return state, w.moved(ctx, err)
 	}
 	if err := w.stands(ctx, w.done.Before); err != nil {
 		return state, err
