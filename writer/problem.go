@@ -3,17 +3,12 @@ package writer
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"rankcache/internal/httpserve"
 	"rankcache/internal/redisclock"
 	"rankcache/wire"
 )
-
-// errNotAcked reports that Redis took a command and Kafka did not yet take its update.
-var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge the update")
-
-// errNotRecorded reports that Kafka did not take a command that is to be in the command topic before it is applied.
-var errNotRecorded = errors.New("the command is not applied, as Kafka did not acknowledge it")
 
 func problem(status int, code, title, detail string) httpserve.Problem {
 	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}
@@ -96,4 +91,10 @@ func problemOf(err error) httpserve.Problem {
 		argument = bad.Field
 	}
 	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: argument, Detail: r.Err.Error()}
+}
+
+func (e *overRate) problem() httpserve.Problem {
+	p := problem(http.StatusTooManyRequests, "member_changes", "Member is changed too often", e.Error())
+	p.RetryAfter = int(e.until/time.Second) + 1
+	return p
 }

@@ -31,13 +31,6 @@ type features struct {
 	Forget     bool // of a call with a command to forget a member
 }
 
-func (r *rules) features() features {
-	return features{
-		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{}, Gain: r.guard.Gain > 0, Trim: r.trim > 0, Best: r.best, By: r.by || r.data(), Data: r.data(), Durable: r.durable(), Prime: r.prime,
-	}
-}
-
 // has reports whether a section of apply.lua is needed. It panics for one that no script has.
 func (f features) has(section string) bool {
 	switch section {
@@ -106,6 +99,10 @@ func (f features) choose(source string) string {
 	}
 	return chosen.String()
 }
+
+// mayBeHidden reports whether boards of these features can hide members. One that does, and was given others, is not
+// changed: [errHides].
+func (f features) mayBeHidden() bool { return !f.Trim && !f.Data }
 
 // noLimit stands for a limit that a guard does not have.
 const noLimit = 1 << 53

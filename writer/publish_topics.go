@@ -6,29 +6,10 @@ import (
 	"maps"
 	"strings"
 	"sync"
-	"time"
 
 	"rankcache/internal/kafka"
-	"rankcache/rooms"
 	"rankcache/wire"
 )
-
-// Topics configures how missing topics are created.
-type Topics struct {
-	// Partitions of a topic that boards of a class share, each in one. 0: one, as of a board's own topic.
-	Partitions        int
-	Replication       int               // factor. 0: the broker's default.
-	Settings          map[string]string // of a board's topic, which override [DefaultTopicSettings]
-	CommandPartitions int               // of the command topic. 0: it is not created.
-	LedgerPartitions  int               // of the ledger's topic. 0: DefaultLedgerPartitions.
-}
-
-// DefaultTopicSettings keep all updates while the topic exists: a sidecar can rebuild the board from the first.
-func DefaultTopicSettings() map[string]string {
-	return map[string]string{"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
-}
-
-const DefaultLedgerPartitions = 12 // let as many consumers share the ledger's topic
 
 // ledgerRetention is longer than a database should be away, in milliseconds.
 const ledgerRetention = "2592000000" // 30 days
@@ -130,32 +111,4 @@ func (t *topics) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, name)
-}
-
-const makeTopicsEvery = time.Second // how often it is looked which boards are super-hot
-
-// makeTopics makes topics of super-hot boards until ctx ends: a class's before they begin, as sidecars open empty
-// boards by them, those that rooms name also while nobody changes them.
-func (w *Writer) makeTopics(ctx context.Context, p *producer) {
-	limit := logLimit()
-	for ctx.Err() == nil {
-		if err := p.makeTopics(ctx, w.superHotTopics(w.applier.now())); err != nil && ctx.Err() == nil {
-			limit.Do(func() { w.log.Warn("topics of super-hot boards can't be made, retrying", "err", err) })
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(makeTopicsEvery):
-		}
-	}
-}
-
-// superHotTopics returns the topics of the super-hot boards that have not ended.
-func (w *Writer) superHotTopics(now time.Time) (names []string) {
-	file := w.opts.Tiers.File()
-	for _, board := range w.opts.Tiers.Boards(rooms.ModeSuperHot) {
-		if log := file.Log(w.opts.Names, board); log.Last.IsZero() || !now.After(log.Last) {
-			names = append(names, log.Topic)
-		}
-	}
-	return names
 }

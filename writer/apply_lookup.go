@@ -1,8 +1,10 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +12,47 @@ import (
 
 	"rankcache/wire"
 )
+
+// answerOutside sets outcomes of jobs outside of their period, and changes no score: the order's record if it came in
+// time, else the refusal. Posts of durable classes don't come here: a first one may be in the topic.
+func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
+	if !anyToSend(jobs) {
+		return nil
+	}
+	if err := a.clock.Compare(ctx, clockTolerance); err != nil {
+		return unavailable(err)
+	}
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.done || j.waits })
+	var failed error
+	for i, reply := range a.askRecords(ctx, jobs) {
+		failed = cmp.Or(failed, a.answerFromRecord(ctx, jobs[i], reply))
+	}
+	if failed != nil {
+		return unavailable(failed)
+	}
+	return nil
+}
+
+func (a *applier) answerFromRecord(ctx context.Context, j *job, reply recordReply) error {
+	record, forgotten, err := reply()
+	switch {
+	case err != nil:
+		return a.finish(j, "", err)
+	case record != "":
+		return a.fromRecord(j, record)
+	}
+	if j.waits, err = a.mayBeLost(ctx, j); err != nil || j.waits {
+		return err
+	}
+	if err := a.clock.Check(j.clockLimit); err != nil {
+		return err
+	}
+	j.Outcome, j.done = Outcome{Refusal: j.outside}, true
+	if forgotten || j.rules.isGone(a.now()) {
+		j.Refusal = refusals["too_old"]
+	}
+	return nil
+}
 
 // recordReply returns the record of an order id, or nothing if it is not known, and then whether it may be forgotten.
 type recordReply func() (record string, forgotten bool, err error)
@@ -67,30 +110,4 @@ func (a *applier) fromRecord(j *job, record string) error {
 		return a.finish(j, "!order_conflict", nil)
 	}
 	return a.finish(j, "="+record, nil)
-}
-
-// lookUp looks whether order ids of posts that will wait are known: a repeat is answered at once, and not appended
-// again, unless boards that it feeds may lack it. Its error is that of Redis.
-func (p *poster) lookUp(ctx context.Context, posts []*posted) error {
-	jobs := make([]*job, len(posts))
-	for i, post := range posts {
-		jobs[i] = post.job
-	}
-	for i, reply := range p.applier.askRecords(ctx, jobs) {
-		post := posts[i]
-		record, _, err := reply()
-		if refusal := asRefusal(err); refusal != nil {
-			post.err, err = refusal, nil
-		}
-		if err != nil {
-			return unavailable(err)
-		}
-		if record != "" && len(post.rules.kind.Feeds)+len(post.rules.kind.RolledBy) == 0 {
-			if err := p.applier.fromRecord(post.job, record); err != nil {
-				return err
-			}
-			post.waits = !post.done
-		}
-	}
-	return nil
 }

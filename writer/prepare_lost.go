@@ -28,34 +28,6 @@ var (
 	errNotJudged = errors.New("it is not known yet whether Redis has lost boards: the positions of the command topic are being read")
 )
 
-// Which boards prepare.lua may begin: those that are not there, and those of an earlier era. Of others it answers 'b'.
-const (
-	beginAny   = ""
-	beginThere = "there" // in this era, if it has them
-	beginNone  = "none"
-)
-
-// asksLedger reports whether the ledger has the board, also if Redis does not.
-func (r *rules) asksLedger() bool { return r.kind != nil && r.kind.Ledger }
-
-// begins returns which boards of a class with a ledger may begin without a question.
-func (of *round) begins() string {
-	if of.sawDamage() {
-		return beginNone
-	}
-	return beginThere
-}
-
-// sawDamage reports whether a master was damaged when the round began.
-func (of *round) sawDamage() bool {
-	for _, h := range of.hashes {
-		if h.Damaged {
-			return true
-		}
-	}
-	return false
-}
-
 // lostBoards are those that wait for the ledger. It is safe for concurrent use.
 type lostBoards struct {
 	mu    sync.Mutex // nothing is called under it
@@ -184,9 +156,4 @@ func (a *adopter) mayBeLost(ctx context.Context, j *job) (bool, error) {
 		err = nil
 	}
 	return false, err
-}
-
-// markDamaged marks a master, so that boards that begin there are asked for.
-func (p positions) markDamaged(ctx context.Context, a rewind.MarkDamaged) (rewind.Answer, error) {
-	return answerOf(positionsScript.Run(ctx, p.client, p.keys(a.Master), string(a.Era), a.Life, wire.PositionsDamaged, fmt.Sprint(p.now().UnixMilli(), " ", a.Partitions)).Text())
 }
