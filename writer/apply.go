@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
 	"rankcache"
 )
@@ -16,18 +15,14 @@ import (
 // first time may be of another era, have another number of buckets, hide members, and then need a preparation.
 const maxPasses = 7
 
-// applier applies commands in Redis: the only code that changes a score. All keys of a script carry the board as hash
-// tag, so that a cluster runs it in the board's slot. It is safe for concurrent use.
+// applier applies commands in Redis, and prepares their boards. It is safe for concurrent use.
 type applier struct {
-	*adopter
-	posts    gatherer
-	scripts  scripts
-	hiding   hidingBoards
-	sampling rate.Sometimes
+	*caller
+	posts gatherer
 }
 
 func newApplier(opts Options, m *metrics) *applier {
-	a := &applier{adopter: newAdopter(opts, m), sampling: logLimit()}
+	a := &applier{caller: &caller{adopter: newAdopter(opts, m), sampling: logLimit()}}
 	a.posts = gatherer{send: a.pipeline, groups: make(map[rankcache.BoardID]*postGroup)}
 	return a
 }
@@ -39,7 +34,7 @@ func newApplier(opts Options, m *metrics) *applier {
 // Commands of one board are applied in the sequence of jobs where it matters (see callsOf). Those
 // outside of their period come last, as they may be repeats of others.
 func (a *applier) apply(ctx context.Context, jobs []*job) error {
-	a.await(ctx, jobs)
+	a.lost.await(ctx, jobs)
 	inside, outside := split(jobs)
 	if err := a.passes(ctx, inside, func() error { return a.pipeline(ctx, inside) }); err != nil {
 		return err
@@ -61,7 +56,7 @@ func split(jobs []*job) (inside, outside []*job) {
 
 // applyPosts is apply for the jobs of one request, which share pipelines with those of others.
 func (a *applier) applyPosts(ctx context.Context, jobs []*job) error {
-	a.await(ctx, jobs)
+	a.lost.await(ctx, jobs)
 	inside, outside := split(jobs)
 	if anyToSend(inside) {
 		if err := a.passes(ctx, inside, func() error { return a.gather(ctx, inside) }); err != nil {

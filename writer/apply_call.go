@@ -9,14 +9,24 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
 
 	"rankcache"
 	"rankcache/wire"
 )
 
+// caller calls apply.lua: the only code that changes a score. All keys of a script carry the board as hash tag, so that a
+// cluster runs it in the board's slot. It is safe for concurrent use.
+type caller struct {
+	*adopter
+	scripts  scripts
+	hiding   hidingBoards
+	sampling rate.Sometimes
+}
+
 // pipeline sends the jobs that are not done, in several pipelines if their sequence matters, until
 // each is done or its board needs something. It returns the first error that is worth a retry.
-func (a *applier) pipeline(ctx context.Context, jobs []*job) error {
+func (a *caller) pipeline(ctx context.Context, jobs []*job) error {
 	for _, j := range jobs {
 		j.need = needNothing
 	}
@@ -34,7 +44,7 @@ func (a *applier) pipeline(ctx context.Context, jobs []*job) error {
 
 // send sends calls in one pipeline, withSource the first ones of
 // each board with the script's source, which makes it known to the board's server.
-func (a *applier) send(ctx context.Context, calls [][]*job, withSource bool) (first error) {
+func (a *caller) send(ctx context.Context, calls [][]*job, withSource bool) (first error) {
 	type use struct {
 		board  rankcache.BoardID
 		script *redis.Script
@@ -112,7 +122,7 @@ func orderedBoards(jobs []*job) map[rankcache.BoardID]bool {
 }
 
 // script returns the variant of apply.lua for jobs of one board, its keys and arguments.
-func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args []any) {
+func (a *caller) script(jobs []*job) (script *redis.Script, keys []string, args []any) {
 	board, r := jobs[0].Board, &jobs[0].rules
 	f := r.features()
 	f.Hidden = f.mayBeHidden() && (a.hiding.has(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
@@ -183,7 +193,7 @@ func placesOf(jobs []*job) string {
 
 // erasOf returns the eras for which a durable board is changed: those of the batch's round, or the present
 // ones for a post.
-func (a *applier) erasOf(j *job) string {
+func (a *caller) erasOf(j *job) string {
 	if j.round != nil {
 		return j.round.list
 	}
@@ -191,7 +201,7 @@ func (a *applier) erasOf(j *job) string {
 }
 
 // finishCall sets the outcomes of the jobs of one call. It returns an error only if it is worth a retry.
-func (a *applier) finishCall(jobs []*job, reply *redis.Cmd) (first error) {
+func (a *caller) finishCall(jobs []*job, reply *redis.Cmd) (first error) {
 	value, err := reply.Result()
 	list, isList := value.([]any)
 	if err == nil && isList && len(list) != len(jobs) {
@@ -210,7 +220,7 @@ func (a *applier) finishCall(jobs []*job, reply *redis.Cmd) (first error) {
 }
 
 // finish sets the job's outcome from Redis's reply or error.
-func (a *applier) finish(j *job, reply string, err error) error {
+func (a *caller) finish(j *job, reply string, err error) error {
 	j.need = needNothing
 	if err == nil {
 		j.Outcome, j.need, err = outcome(j.Command, reply)

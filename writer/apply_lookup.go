@@ -15,7 +15,7 @@ import (
 
 // answerOutside sets outcomes of jobs outside of their period, and changes no score: the order's record if it came in
 // time, else the refusal. Posts of durable classes don't come here: a first one may be in the topic.
-func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
+func (a *caller) answerOutside(ctx context.Context, jobs []*job) error {
 	if !anyToSend(jobs) {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-func (a *applier) answerFromRecord(ctx context.Context, j *job, reply recordReply) error {
+func (a *caller) answerFromRecord(ctx context.Context, j *job, reply recordReply) error {
 	record, forgotten, err := reply()
 	switch {
 	case err != nil:
@@ -41,7 +41,7 @@ func (a *applier) answerFromRecord(ctx context.Context, j *job, reply recordRepl
 	case record != "":
 		return a.fromRecord(j, record)
 	}
-	if j.waits, err = a.mayBeLost(ctx, j); err != nil || j.waits {
+	if j.waits, err = a.lost.mayBeLost(ctx, j); err != nil || j.waits {
 		return err
 	}
 	if err := a.clock.Check(j.clockLimit); err != nil {
@@ -61,7 +61,7 @@ type recordReply func() (record string, forgotten bool, err error)
 var errOtherBuckets = errors.New("the board has another number of buckets")
 
 // askRecord asks for the record of a command's order id in a pipeline.
-func (a *applier) askRecord(ctx context.Context, p redis.Pipeliner, c *Command) recordReply {
+func (a *caller) askRecord(ctx context.Context, p redis.Pipeliner, c *Command) recordReply {
 	n := a.buckets.of(c.Board)
 	meta := p.Get(ctx, a.names.MetaKey(c.Board))
 	var sets [2]*redis.StringCmd
@@ -90,7 +90,7 @@ func (a *applier) askRecord(ctx context.Context, p redis.Pipeliner, c *Command) 
 }
 
 // askRecords asks for the records of the order ids of jobs, all at once.
-func (a *applier) askRecords(ctx context.Context, jobs []*job) []recordReply {
+func (a *caller) askRecords(ctx context.Context, jobs []*job) []recordReply {
 	replies := make([]recordReply, len(jobs))
 	if len(jobs) == 0 {
 		return replies
@@ -105,7 +105,7 @@ func (a *applier) askRecords(ctx context.Context, jobs []*job) []recordReply {
 }
 
 // fromRecord sets the outcome of a job from the record of its order id.
-func (a *applier) fromRecord(j *job, record string) error {
+func (a *caller) fromRecord(j *job, record string) error {
 	if !strings.HasPrefix(record, mark(j.Command)) {
 		return a.finish(j, "!order_conflict", nil)
 	}

@@ -14,11 +14,8 @@ import (
 	"rankcache/wire"
 )
 
-// timesEvery is the time between warnings of the command topic's setting.
-const timesEvery = 10 * time.Minute
-
 // applyBatches reads until ctx ends and applies what was read until work ends.
-func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied chan<- *appliedBatch) error {
+func (p *processor) applyBatches(ctx, work context.Context, c *consumer, applied chan<- *appliedBatch) error {
 	both, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(work, func() { cancel(context.Cause(work)) })()
@@ -29,8 +26,8 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 			return err
 		}
 		last = b
-		end := w.stall.take(&w.stall.applying)
-		done, err := w.applyBatch(work, b)
+		end := p.stall.take(&p.stall.applying)
+		done, err := p.applyBatch(work, b)
 		end()
 		if errors.Is(err, errStale) {
 			continue
@@ -47,12 +44,12 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 }
 
 // applyBatch decodes and applies a batch. Its only errors are that ctx has ended, and errStale.
-func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error) {
-	w.metrics.batch.Observe(float64(len(b.records)))
-	w.checkTimes(b.records)
-	polled, err := w.awaitClock(ctx, b)
+func (p *processor) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error) {
+	p.metrics.batch.Observe(float64(len(b.records)))
+	p.checkTimes(b.records)
+	polled, err := p.awaitClock(ctx, b)
 	if err == nil {
-		err = w.retry(ctx, "redis", func() error { return w.rolling.settle(ctx) })
+		err = p.retry(ctx, "redis", func() error { return p.rolling.settle(ctx) })
 	}
 	if err != nil {
 		return nil, err
@@ -64,11 +61,11 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		if wire.IsMarker(m.Value) { // its offset is committed with the others
 			continue
 		}
-		j, err := w.acceptRecord(m, polled)
+		j, err := p.acceptRecord(m, polled)
 		if b.round.wasPublished(m) && (err != nil || !j.rules.durable()) {
 			continue
 		}
-		if err == nil && j.rules.durable() && w.rewinds.deniedBy() != nil {
+		if err == nil && j.rules.durable() && p.rewinds.deniedBy() != nil {
 			b.leave(m)
 			continue
 		}
@@ -76,23 +73,23 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			j.round, j.place, j.origin = b.round, b.round.place(m, polled), originOf(m)
 		}
 		if err != nil {
-			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
+			messages = append(messages, p.refuseRecord(asRefusal(err), j.Command, m))
 			told = appendHeard(told, m, Outcome{Refusal: asRefusal(err)}, nil)
 			continue
 		}
-		w.countKey(j, m.Key)
+		p.countKey(j, m.Key)
 		jobs, record = append(jobs, j), append(record, m)
 	}
-	fed, err := w.applyJobs(ctx, b.round, jobs)
+	fed, err := p.applyJobs(ctx, b.round, jobs)
 	if err == nil {
-		err = w.indexAgain(ctx, b.round, record, jobs, fed)
+		err = p.indexAgain(ctx, b.round, record, jobs, fed)
 	}
 	if err != nil {
 		return nil, err
 	}
 	for i, j := range jobs {
 		all := append([]*job{j}, fed.of(i)...)
-		w.rewinds.mark(b.round, record[i], all...)
+		p.rewinds.mark(b.round, record[i], all...)
 		if !b.keep(record[i], all...) {
 			told = appendHeard(told, record[i], j.toPost(), fed.of(i))
 		}
@@ -101,14 +98,14 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		}
 		if j.Refusal != nil {
 			if !j.told {
-				messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
+				messages = append(messages, p.refuseRecord(j.Refusal, j.Command, record[i]))
 			}
 			continue
 		}
-		messages = w.appendMessages(messages, j, fed.of(i))
+		messages = p.appendMessages(messages, j, fed.of(i))
 		for _, f := range fed.of(i) {
 			if f.Refusal != nil && !f.told {
-				messages = append(messages, w.refuseFed(f, record[i]))
+				messages = append(messages, p.refuseFed(f, record[i]))
 			}
 		}
 	}
@@ -118,47 +115,47 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 
 // awaitClock waits until the batch can be judged by the clocks, and returns when it was polled by
 // that of Redis. Its only error is that ctx has ended.
-func (w *Writer) awaitClock(ctx context.Context, b *batch) (polled time.Time, err error) {
+func (p *processor) awaitClock(ctx context.Context, b *batch) (polled time.Time, err error) {
 	limit := maxClockDifference
 	if slices.ContainsFunc(b.records, func(m *kafka.Message) bool { return !brokerDates(m) }) {
-		limit = w.strictestClock()
+		limit = p.strictestClock()
 	}
-	err = w.retry(ctx, "clock", func() error { return w.applier.clock.Agrees(ctx, redisclock.Good, limit) })
-	return w.applier.clock.At(b.polled), err
+	err = p.retry(ctx, "clock", func() error { return p.applier.clock.Agrees(ctx, redisclock.Good, limit) })
+	return p.applier.clock.At(b.polled), err
 }
 
 // applyJobs applies jobs of a round, and then those that they feed, which it returns.
-func (w *Writer) applyJobs(ctx context.Context, of *round, jobs []*job) (fedJobs, error) {
+func (p *processor) applyJobs(ctx context.Context, of *round, jobs []*job) (fedJobs, error) {
 	begin := time.Now()
-	defer func() { w.metrics.apply.Observe(time.Since(begin).Seconds()) }()
-	if err := w.applyIn(ctx, of, jobs); err != nil {
+	defer func() { p.metrics.apply.Observe(time.Since(begin).Seconds()) }()
+	if err := p.applyIn(ctx, of, jobs); err != nil {
 		return nil, err
 	}
-	w.rooms.add(ctx, jobs)
-	fed := w.fed(jobs)
+	p.rooms.add(ctx, jobs)
+	fed := p.fed(jobs)
 	if all := fed.all(); len(all) > 0 {
-		if err := w.applyIn(ctx, of, all); err != nil {
+		if err := p.applyIn(ctx, of, all); err != nil {
 			return fed, err
 		}
 	}
-	fed, rolled := w.rolled(jobs, fed)
+	fed, rolled := p.rolled(jobs, fed)
 	if len(rolled) > 0 {
-		return fed, w.applyIn(ctx, of, rolled)
+		return fed, p.applyIn(ctx, of, rolled)
 	}
 	return fed, nil
 }
 
 // applyIn applies jobs while a round lasts. Its only errors are that ctx has ended, and errStale.
-func (w *Writer) applyIn(ctx context.Context, of *round, jobs []*job) error {
-	return w.retry(ctx, "redis", func() error {
+func (p *processor) applyIn(ctx context.Context, of *round, jobs []*job) error {
+	return p.retry(ctx, "redis", func() error {
 		var err error
-		if !w.rewinds.stale(of) {
-			err = w.applier.apply(ctx, jobs)
+		if !p.rewinds.stale(of) {
+			err = p.applier.apply(ctx, jobs)
 		}
 		if errors.Is(err, errOtherEra) {
-			w.rewinds.fenced(of)
+			p.rewinds.fenced(of)
 		}
-		if w.rewinds.stale(of) {
+		if p.rewinds.stale(of) {
 			return backoff.Permanent(errStale)
 		}
 		return err
@@ -166,18 +163,18 @@ func (w *Writer) applyIn(ctx context.Context, of *round, jobs []*job) error {
 }
 
 // checkTimes warns if the senders choose the times of the records and there are periods to be late for.
-func (w *Writer) checkTimes(records []*kafka.Message) {
-	if len(records) == 0 || brokerDates(records[0]) || !w.opts.Tiers.File().Periodic() {
+func (p *processor) checkTimes(records []*kafka.Message) {
+	if len(records) == 0 || brokerDates(records[0]) || !p.opts.Tiers.File().Periodic() {
 		return
 	}
-	w.timesLog.Do(func() {
-		w.log.Warn("commands count as arrived when they are polled, so that those of ended periods are refused after an outage: set message.timestamp.type=LogAppendTime on the command topic",
-			"topic", w.opts.Names.Commands)
+	p.timesLog.Do(func() {
+		p.log.Warn("commands count as arrived when they are polled, so that those of ended periods are refused after an outage: set message.timestamp.type=LogAppendTime on the command topic",
+			"topic", p.opts.Names.Commands)
 	})
 }
 
 // indexAgain does so with boards whose birth may be read again: a cluster can lose the index alone. Error: ctx's.
-func (w *Writer) indexAgain(ctx context.Context, of *round, records []*kafka.Message, jobs []*job, fed fedJobs) error {
+func (p *processor) indexAgain(ctx context.Context, of *round, records []*kafka.Message, jobs []*job, fed fedJobs) error {
 	var boards []redis.Z
 	for i := range jobs {
 		if !of.mayBeLost(records[i]) {
@@ -185,9 +182,9 @@ func (w *Writer) indexAgain(ctx context.Context, of *round, records []*kafka.Mes
 		}
 		for _, j := range append(fed.of(i), jobs[i]) {
 			if j.rules.durable() && j.Refusal == nil && !j.waits {
-				boards = w.applier.ending(boards, j.Board, &j.rules)
+				boards = p.applier.ending(boards, j.Board, &j.rules)
 			}
 		}
 	}
-	return w.retry(ctx, "redis", func() error { return w.applier.index(ctx, boards) })
+	return p.retry(ctx, "redis", func() error { return p.applier.index(ctx, boards) })
 }

@@ -123,7 +123,7 @@ func (p *poster) moveAll(ctx context.Context, op wire.Op, ask *moveRequest) ([]b
 		ask.Serial = wire.NewSerial(p.applier.now())
 	}
 	var full *Refusal
-	if err := p.retry(ctx, "redis", func() (err error) { full, err = p.applier.list(ctx, op, ask); return err }); err != nil {
+	if err := p.retry(ctx, "redis", func() (err error) { full, err = p.applier.list(ctx, op, ask.Class, ask.Member, ask.Serial); return err }); err != nil {
 		return nil, unavailable(err)
 	} else if full != nil {
 		return nil, full

@@ -46,7 +46,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		}
 	}
 	begin := time.Now()
-	eras, begins, judged := "", beginAny, a.present()
+	eras, begins, judged := "", beginAny, a.lost.present()
 	if r.durable() {
 		eras = a.eras.list()
 	}
@@ -58,7 +58,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	}
 	reply, err := a.runPrepare(ctx, b, &r, run, eras, first, begins, hidden)
 	if err == nil && reply == "b" {
-		if err = a.mayBegin(ctx, b, judged); err == nil {
+		if err = a.lost.mayBegin(ctx, b, judged); err == nil {
 			reply, err = a.runPrepare(ctx, b, &r, run, eras, first, beginAny, hidden)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -39,6 +38,7 @@ const (
 
 // adopter makes boards ready: birth, turn of orders, adoption of changed ones. Concurrent use is safe.
 type adopter struct {
+	eras
 	client  redis.UniversalClient
 	names   wire.Names
 	tiers   Tiers
@@ -50,8 +50,6 @@ type adopter struct {
 	now       func() time.Time // clock.Now, except in tests
 	buckets   bucketCounts
 	adoptions singleflight.Group // by board
-	eras      eras
-	judged    *atomic.Pointer[round] // the rewinder's; nil: there is none
 	lost      lostBoards
 }
 
@@ -66,7 +64,8 @@ const maxAtOnce = 5000 // the most members that prepare.lua adds up itself, in s
 
 func newAdopter(opts Options, m *metrics) *adopter {
 	clock := redisclock.New(opts.Redis)
-	return &adopter{client: opts.Redis, names: opts.Names, tiers: opts.Tiers, metrics: m, log: opts.Log, clock: clock, now: clock.Now,
+	return &adopter{eras: eras{client: opts.Redis}, lost: lostBoards{client: opts.Redis, names: opts.Names},
+		client: opts.Redis, names: opts.Names, tiers: opts.Tiers, metrics: m, log: opts.Log, clock: clock, now: clock.Now,
 		birth:   birth{opts.BoardLife, opts.OrderLife, opts.OrderBuckets, maxAtOnce},
 		buckets: bucketCounts{usual: opts.OrderBuckets}}
 }

@@ -31,27 +31,27 @@ func (a *adopter) serialOf(ctx context.Context, b rankcache.BoardID, member stri
 }
 
 // list notes in a class's list that a member is hidden, or restored, unless a later command did. Full: a refusal.
-func (a *adopter) list(ctx context.Context, op wire.Op, ask *moveRequest) (*Refusal, error) {
-	key := a.names.HiddenListKey(ask.Class)
+func (a *adopter) list(ctx context.Context, op wire.Op, class, member string, serial uint64) (*Refusal, error) {
+	key := a.names.HiddenListKey(class)
 	have, err := a.client.HGetAll(ctx, key).Result()
 	if err != nil {
 		return nil, err
 	}
-	there, hidden := have[ask.Member], 0
+	there, hidden := have[member], 0
 	for _, value := range have {
 		if !restored(value) {
 			hidden++
 		}
 	}
 	switch v, _, _ := wire.ParseHidden(there); {
-	case v.Serial > ask.Serial:
+	case v.Serial > serial:
 		return nil, nil
 	case op == wire.OpRestore:
-		return nil, a.client.HSet(ctx, key, ask.Member, fmt.Sprintf("%d -", ask.Serial)).Err()
+		return nil, a.client.HSet(ctx, key, member, fmt.Sprintf("%d -", serial)).Err()
 	case there == "" && len(have) >= wire.MaxHidings, (there == "" || restored(there)) && hidden >= wire.MaxHidden:
 		return refusals["hidden_full"], nil
 	}
-	return nil, a.client.HSet(ctx, key, ask.Member, ask.Serial).Err()
+	return nil, a.client.HSet(ctx, key, member, serial).Err()
 }
 
 // restored reports whether a value of the list is that of a member that was restored, "<serial> -".

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"rankcache/internal/kafka"
 	"rankcache/internal/redisclock"
@@ -22,6 +23,8 @@ const (
 	firstPause    = 20 * time.Millisecond
 	maxRedisPause = 200 * time.Millisecond
 	maxKafkaPause = 2 * time.Second
+	// timesEvery is the time between warnings of the command topic's setting.
+	timesEvery = 10 * time.Minute
 )
 
 // processor takes commands from their bytes to Redis and Kafka: what the command topic and
@@ -33,7 +36,6 @@ type processor struct {
 	rooms    *roomSets
 	topics   *topics
 	commands *commandLog
-	ledger   ledgerTopic
 	rewinds  *rewinder
 	rolling  *rolling
 	waits    *waits
@@ -43,8 +45,9 @@ type processor struct {
 	metrics  *metrics
 	log      *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
-	producer atomic.Pointer[producer]
-	consumer atomic.Pointer[consumer] // likewise
+	producer            atomic.Pointer[producer]
+	consumer            atomic.Pointer[consumer] // likewise
+	timesLog, commitLog rate.Sometimes
 }
 
 func newProcessor(opts Options) *processor {
@@ -52,7 +55,7 @@ func newProcessor(opts Options) *processor {
 	applier := newApplier(opts, m)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: applier, rooms: newRoomSets(opts, applier.clock.Now),
 		topics: newTopics(opts.Topics, opts.Names, opts.Tiers, m), commands: &commandLog{tiers: opts.Tiers, metrics: m, stall: stall, log: opts.Log, every: readLogEvery},
-		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers}, rewinds: newRewinder(opts, applier.adopter, m.rewind), rolling: &rolling{adopter: applier.adopter}, waits: newWaits(), stall: stall, metrics: m, log: opts.Log}
+		rewinds: newRewinder(opts, applier.adopter, m.rewind), rolling: &rolling{adopter: applier.adopter}, waits: newWaits(), stall: stall, metrics: m, log: opts.Log, timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit()}
 }
 
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.

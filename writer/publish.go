@@ -22,27 +22,27 @@ type appliedBatch struct {
 }
 
 // publishBatches publishes and commits batches in the order of the channel until it is closed.
-func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, batches <-chan *appliedBatch) error {
+func (p *processor) publishBatches(ctx context.Context, c *consumer, to *producer, batches <-chan *appliedBatch) error {
 	done, left, of, topic := make(offsets), make(offsets), noRewinds, ""
 	var due <-chan time.Time // nil while there is nothing to commit
 	for {
 		select {
 		case b, ok := <-batches:
 			if !ok {
-				w.commit(c, done, topic)
-				w.rewinds.drain(ctx)
+				p.commit(c, done, topic)
+				p.rewinds.drain(ctx)
 				return nil
 			}
-			if w.rewinds.stale(b.round) {
+			if p.rewinds.stale(b.round) {
 				continue
 			}
-			end := w.stall.take(&w.stall.publishing)
-			if err := w.publish(ctx, p, b.messages); err != nil {
+			end := p.stall.take(&p.stall.publishing)
+			if err := p.publish(ctx, to, b.messages); err != nil {
 				return err
 			}
 			end()
-			w.answer(ctx, b.heard)
-			w.rewinds.done(b.batch)
+			p.answer(ctx, b.heard)
+			p.rewinds.done(b.batch)
 			if of != b.round || topic != b.topic { // what is below was committed, too, or is of another topic
 				of, topic, done, left = b.round, b.topic, make(offsets), make(offsets)
 			}
@@ -51,7 +51,7 @@ func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, b
 				due = time.After(commitEvery)
 			}
 		case <-due:
-			if due = nil; !w.commit(c, done, topic) {
+			if due = nil; !p.commit(c, done, topic) {
 				due = time.After(commitEvery)
 			}
 		}
@@ -60,9 +60,9 @@ func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, b
 
 // commit commits the offsets of a topic and reports success. After a failure the next commit
 // includes them; at worst commands are repeated.
-func (w *Writer) commit(c *consumer, done offsets, topic string) bool {
+func (p *processor) commit(c *consumer, done offsets, topic string) bool {
 	if err := c.commit(done, topic); err != nil {
-		w.commitLog.Do(func() { w.log.Warn("offsets not committed, retrying", "err", err) })
+		p.commitLog.Do(func() { p.log.Warn("offsets not committed, retrying", "err", err) })
 		return false
 	}
 	clear(done)
@@ -111,9 +111,9 @@ func (p *processor) audit(j *job) {
 // sidecars. Where boards are not kept any more the topic may be gone, and is not made again. The ledger's topic stays.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
 	if j.rules.asksLedger() {
-		dst = p.ledger.append(dst, &j.Update, j)
+		dst = p.appendToLedger(dst, &j.Update, j)
 		for i := range j.Trims {
-			dst = p.ledger.append(dst, &j.Trims[i], j)
+			dst = p.appendToLedger(dst, &j.Trims[i], j)
 		}
 	}
 	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isGone(p.applier.now()) {
@@ -135,24 +135,14 @@ func updateMessage(log *rooms.Log, u *wire.Update) message {
 	return message{topic: log.Topic, key: []byte(key), value: wire.AppendUpdate(nil, u)}
 }
 
-// ledgerTopic is the topic of the ledger: it gets the changes of boards of classes with ledger: true.
-type ledgerTopic struct {
-	name  string
-	tiers Tiers
-}
-
-// wanted reports whether changes of any board are published.
-func (t *ledgerTopic) wanted() bool {
-	return slices.ContainsFunc(t.tiers.File().Classes, func(c *rooms.Class) bool { return c.Ledger })
-}
-
-// append appends the record of an applied change, duplicates too: its key is the board, which keeps the sequence.
-func (t *ledgerTopic) append(messages []message, u *wire.Update, j *job) []message {
+// appendToLedger appends the ledger's record of an applied change, duplicates too: its key is the board, which keeps the
+// sequence.
+func (p *processor) appendToLedger(dst []message, u *wire.Update, j *job) []message {
 	record := wire.LedgerUpdate{Update: *u, Era: j.era, Past: j.past}
-	if board, kind, found := t.tiers.File().Board(u.Board); found {
+	if board, kind, found := p.opts.Tiers.File().Board(u.Board); found {
 		record.Class, record.Dims, record.Tag = kind.Name(), board.Dims, board.Period.Tag
 	}
-	return append(messages, message{topic: t.name, key: []byte(u.Board), value: wire.AppendLedgerUpdate(nil, &record), kept: true})
+	return append(dst, message{topic: p.opts.Names.Ledger, key: []byte(u.Board), value: wire.AppendLedgerUpdate(nil, &record), kept: true})
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that ctx has ended.
@@ -175,12 +165,12 @@ func (p *processor) publish(ctx context.Context, to *producer, messages []messag
 // nameFirst names the masters of the present round before the first changes of it are published. Else a server whose
 // history changes again before the next look would never be named. Its only error is that ctx has ended.
 func (p *processor) nameFirst(ctx context.Context, to *producer, messages []message) error {
-	of, toLedger := p.rewinds.round.Load(), func(m message) bool { return m.topic == p.ledger.name }
+	of, toLedger := p.rewinds.round.Load(), func(m message) bool { return m.topic == p.opts.Names.Ledger }
 	if of.list == "" || p.named.Load() == of || !slices.ContainsFunc(messages, toLedger) {
 		return nil
 	}
 	_, err, _ := p.naming.Do(of.list, func() (any, error) {
-		err := p.retry(ctx, "kafka", func() error { return to.nameMasters(ctx, p.ledger.name, strings.Fields(of.list)) })
+		err := p.retry(ctx, "kafka", func() error { return to.nameMasters(ctx, p.opts.Names.Ledger, strings.Fields(of.list)) })
 		if err == nil {
 			p.named.Store(of)
 		}
@@ -193,16 +183,16 @@ const nameEvery = time.Minute // how often a writer names the masters
 
 // nameMasters has the ledger know in each partition which servers this writer takes for the masters, when it reads
 // positions and once a minute, until ctx ends. It names only those that have answered a moment ago.
-func (w *Writer) nameMasters(ctx context.Context, p *producer) {
+func (p *processor) nameMasters(ctx context.Context, to *producer) {
 	var last *round
 	var at time.Time
 	for range tick.Every(ctx, lookEvery/4) {
-		seen := w.rewinds.seen.Load()
-		if seen == nil || w.rewinds.stale(seen.of) || time.Since(seen.at) > 2*lookEvery || seen.of == last && time.Since(at) < nameEvery || !w.ledger.wanted() {
+		seen := p.rewinds.seen.Load()
+		if seen == nil || p.rewinds.stale(seen.of) || time.Since(seen.at) > 2*lookEvery || seen.of == last && time.Since(at) < nameEvery || !keepsLedger(p.opts.Tiers.File()) {
 			continue
 		}
-		if err := p.nameMasters(ctx, w.ledger.name, strings.Fields(seen.of.list)); err != nil {
-			w.metrics.rewind.limit.Do(func() { w.log.Warn("the ledger is not told who is master, retrying", "err", err) })
+		if err := to.nameMasters(ctx, p.opts.Names.Ledger, strings.Fields(seen.of.list)); err != nil {
+			p.metrics.rewind.limit.Do(func() { p.log.Warn("the ledger is not told who is master, retrying", "err", err) })
 			continue
 		}
 		last, at = seen.of, time.Now()
@@ -213,11 +203,11 @@ const makeTopicsEvery = time.Second // how often it is looked which boards are s
 
 // makeTopics makes topics of super-hot boards until ctx ends: a class's before they begin, as sidecars open empty
 // boards by them, those that rooms name also while nobody changes them.
-func (w *Writer) makeTopics(ctx context.Context, p *producer) {
+func (p *processor) makeTopics(ctx context.Context, to *producer) {
 	limit := logLimit()
 	for ctx.Err() == nil {
-		if err := p.makeTopics(ctx, w.superHotTopics(w.applier.now())); err != nil && ctx.Err() == nil {
-			limit.Do(func() { w.log.Warn("topics of super-hot boards can't be made, retrying", "err", err) })
+		if err := to.makeTopics(ctx, p.superHotTopics(p.applier.now())); err != nil && ctx.Err() == nil {
+			limit.Do(func() { p.log.Warn("topics of super-hot boards can't be made, retrying", "err", err) })
 		}
 		select {
 		case <-ctx.Done():
@@ -227,10 +217,10 @@ func (w *Writer) makeTopics(ctx context.Context, p *producer) {
 }
 
 // superHotTopics returns the topics of the super-hot boards that have not ended.
-func (w *Writer) superHotTopics(now time.Time) (names []string) {
-	file := w.opts.Tiers.File()
-	for _, board := range w.opts.Tiers.Boards(rooms.ModeSuperHot) {
-		if log := file.Log(w.opts.Names, board); log.Last.IsZero() || !now.After(log.Last) {
+func (p *processor) superHotTopics(now time.Time) (names []string) {
+	file := p.opts.Tiers.File()
+	for _, board := range p.opts.Tiers.Boards(rooms.ModeSuperHot) {
+		if log := file.Log(p.opts.Names, board); log.Last.IsZero() || !now.After(log.Last) {
 			names = append(names, log.Topic)
 		}
 	}

@@ -152,6 +152,11 @@ func (r *rules) data() bool { return r.kind != nil && r.kind.Data }
 // rolls reports whether the board is a sum of others.
 func (r *rules) rolls() bool { return r.kind != nil && r.kind.Rolls() }
 
+// keepsLedger reports whether the ledger gets the changes of any board.
+func keepsLedger(classes *rooms.File) bool {
+	return slices.ContainsFunc(classes.Classes, func(c *rooms.Class) bool { return c.Ledger })
+}
+
 // asksLedger reports whether the ledger has the board, also if Redis does not.
 func (r *rules) asksLedger() bool { return r.kind != nil && r.kind.Ledger }
 

@@ -2,7 +2,6 @@ package writer
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,19 +15,15 @@ import (
 // rewinder has commands of durable classes read again that Redis may have lost: it does what a [rewind.Machine]
 // answers. Until there is such a class it asks nobody anything. It is safe for concurrent use.
 type rewinder struct {
-	positions positions
-	tiers     Tiers
-	metrics   *rewindMetrics
-	log       *slog.Logger
-	round     atomic.Pointer[round] // the present one; never nil
-	denied    atomic.Pointer[error] // why Redis may not be asked for its history; nil: it may
-	damaged   atomic.Pointer[[]string]
-	seen      atomic.Pointer[seenMasters]
+	asker
+	round   atomic.Pointer[round] // the present one; never nil
+	denied  atomic.Pointer[error] // why Redis may not be asked for its history; nil: it may
+	damaged atomic.Pointer[[]string]
+	seen    atomic.Pointer[seenMasters]
 
 	mu       sync.Mutex // only the machine is called under it
 	machine  *rewind.Machine
 	assigned []int32
-	logs     logReader
 	ctx      context.Context // of what the machine has asked for; nil while the writer does not run
 	work     sync.WaitGroup
 }
@@ -40,10 +35,10 @@ type seenMasters struct {
 }
 
 func newRewinder(opts Options, a *adopter, m *rewindMetrics) *rewinder {
-	r := &rewinder{positions: positions{a}, tiers: opts.Tiers, metrics: m, log: opts.Log, machine: rewind.New()}
+	r := &rewinder{asker: asker{positions: positions{a}, tiers: opts.Tiers, metrics: m, log: opts.Log}, machine: rewind.New()}
 	r.damaged.Store(&[]string{})
 	r.round.Store(noRewinds)
-	a.judged = &r.round
+	a.lost.judged = &r.round
 	return r
 }
 
@@ -114,13 +109,17 @@ func (r *rewinder) act(ctx context.Context, actions []rewind.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case rewind.ReadEras:
-			r.tell(r.readEras(ctx, a))
+			e, denied := r.readEras(ctx, a)
+			if denied != nil {
+				r.deny(denied)
+			}
+			r.tell(e)
 		case rewind.ReadPositions:
 			r.tell(r.readPositions(ctx, a))
 		case rewind.ReadLog:
 			r.tell(r.readLog(ctx, a))
 		case rewind.MarkDamaged:
-			r.markDamaged(ctx, a)
+			r.tell(r.markDamaged(ctx, a))
 		case rewind.Seek:
 			seeks = append(seeks, a)
 		case rewind.WritePosition:
@@ -136,7 +135,11 @@ func (r *rewinder) act(ctx context.Context, actions []rewind.Action) {
 	r.begun(seeks)
 	var wg sync.WaitGroup
 	for _, of := range writes {
-		wg.Go(func() { r.write(ctx, of) })
+		wg.Go(func() {
+			for _, e := range r.write(ctx, of) {
+				r.tell(e)
+			}
+		})
 	}
 	wg.Wait()
 }

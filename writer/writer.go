@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
 	"rankcache/internal/httpserve"
 	"rankcache/internal/kafka"
@@ -21,10 +20,8 @@ const stopGrace = 10 * time.Second
 // Writer applies commands in Redis and publishes their updates. Make it with [New].
 type Writer struct {
 	*processor
-	posts     *poster
-	timesLog  rate.Sometimes
-	commitLog rate.Sometimes
-	grace     time.Duration // stopGrace, except in tests
+	posts *poster
+	grace time.Duration // stopGrace, except in tests
 }
 
 // New returns a Writer for the options, or an error that names the wrong one. It
@@ -35,7 +32,7 @@ func New(opts Options) (*Writer, error) {
 		return nil, err
 	}
 	p := newProcessor(opts)
-	return &Writer{processor: p, posts: newPoster(p), timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit(), grace: stopGrace}, nil
+	return &Writer{processor: p, posts: newPoster(p), grace: stopGrace}, nil
 }
 
 // Handler serves POST /v1/scores: one command as JSON, answered with its update and whether the order was applied
