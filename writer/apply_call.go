@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/time/rate"
@@ -20,7 +19,7 @@ import (
 type caller struct {
 	*adopter
 	scripts  scripts
-	hiding   hidingBoards
+	hiding   remembered[bool] // boards that have, or had, hidden members
 	sampling rate.Sometimes
 }
 
@@ -125,7 +124,7 @@ func orderedBoards(jobs []*job) map[rankcache.BoardID]bool {
 func (a *caller) script(jobs []*job) (script *redis.Script, keys []string, args []any) {
 	board, r := jobs[0].Board, &jobs[0].rules
 	f := r.features()
-	f.Hidden = f.mayBeHidden() && (a.hiding.has(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
+	f.Hidden = f.mayBeHidden() && (a.hiding.get(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
 	f.Forget = slices.ContainsFunc(jobs, func(j *job) bool { return j.Op == wire.OpForget })
 	n := a.buckets.of(board)
 	keys = a.appendCompanions([]string{a.names.BoardKey(board), a.names.MetaKey(board)}, board, f)
@@ -231,7 +230,7 @@ func (a *caller) finish(j *job, reply string, err error) error {
 		err = a.buckets.note(j.Board, reply[1:])
 	}
 	if err == nil && j.need == needHidden {
-		if a.hiding.note(j.Board); !j.rules.features().mayBeHidden() {
+		if a.hiding.put(j.Board, true); !j.rules.features().mayBeHidden() {
 			j.need, err = needNothing, errHides
 		}
 	}
@@ -246,26 +245,4 @@ func (a *caller) finish(j *job, reply string, err error) error {
 		a.metrics.waits.Inc()
 	}
 	return err
-}
-
-// hidingBoards are boards that have, or had, hidden members; they are forgotten beyond some number. It is safe for
-// concurrent use.
-type hidingBoards struct {
-	mu     sync.Mutex // nothing is called under it
-	boards map[rankcache.BoardID]bool
-}
-
-func (h *hidingBoards) has(b rankcache.BoardID) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.boards[b]
-}
-
-func (h *hidingBoards) note(b rankcache.BoardID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.boards == nil || len(h.boards) >= maxBucketCounts {
-		h.boards = make(map[rankcache.BoardID]bool)
-	}
-	h.boards[b] = true
 }

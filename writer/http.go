@@ -12,20 +12,23 @@ import (
 
 func (p *poster) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/scores", p.postScore)
-	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
-	mux.HandleFunc("POST /v1/scores:delete", p.postDelete)
-	mux.HandleFunc("POST /v1/members:hide", p.postMove(wire.OpHide))
-	mux.HandleFunc("POST /v1/members:restore", p.postMove(wire.OpRestore))
-	mux.HandleFunc("POST "+ForgetPath, p.postForget)
-	mux.Handle("GET /v1/status", statusPage{p.processor})
-	for path, method := range map[string]string{"/v1/scores": http.MethodPost, "/v1/scores:batch": http.MethodPost, "/v1/scores:delete": http.MethodPost, "/v1/members:hide": http.MethodPost, "/v1/members:restore": http.MethodPost,
-		ForgetPath: http.MethodPost, "/v1/status": http.MethodGet} {
+	handle := func(method, path string, answer http.HandlerFunc) {
+		mux.HandleFunc(method+" "+path, answer)
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", method)
 			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want "+method).Write(rw)
 		})
 	}
+	several := func(decode func([]byte) ([]json.RawMessage, error)) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) { p.postSeveral(rw, r, decode) }
+	}
+	handle(http.MethodPost, "/v1/scores", p.postScore)
+	handle(http.MethodPost, "/v1/scores:batch", several(decodeBatch))
+	handle(http.MethodPost, "/v1/scores:delete", several(decodeDelete))
+	handle(http.MethodPost, "/v1/members:hide", p.postMove(wire.OpHide))
+	handle(http.MethodPost, "/v1/members:restore", p.postMove(wire.OpRestore))
+	handle(http.MethodPost, ForgetPath, p.postForget)
+	handle(http.MethodGet, "/v1/status", statusPage{p.processor}.ServeHTTP)
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
 		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete, /v1/members:hide, /v1/members:restore, /v1/members:forget or GET /v1/status").Write(rw)
 	})
@@ -35,22 +38,10 @@ func (p *poster) handler() http.Handler {
 func (p *poster) postScore(rw http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), p.time)
 	defer cancel()
-	body, ok := readJSON(rw, r, MaxCommandLen)
-	if !ok {
-		return
+	if body, ok := readJSON(rw, r, MaxCommandLen); ok {
+		answer, err := p.doOne(ctx, body)
+		reply(rw, answer, err)
 	}
-	done := p.doAll(ctx, []json.RawMessage{body})[0]
-	if done.err != nil {
-		problemOf(done.err).Write(rw)
-		return
-	}
-	rw.Header().Set("Content-Type", "application/json")
-	_, _ = rw.Write(append(appendAnswer(nil, &done), '\n')) // the caller may have gone
-}
-
-// postBatch answers {"results":[…]}: for each command {"result":…} as POST /v1/scores, or {"problem":…}.
-func (p *poster) postBatch(rw http.ResponseWriter, r *http.Request) {
-	p.postSeveral(rw, r, decodeBatch)
 }
 
 // decodeBatch returns the commands of a body, undecoded. The error is a [*Refusal].
@@ -65,11 +56,6 @@ func decodeBatch(body []byte) ([]json.RawMessage, error) {
 		return nil, &Refusal{"commands", fmt.Errorf("%d commands, want 1 to %d", n, maxPosts)}
 	}
 	return batch.Commands, nil
-}
-
-// postDelete does the same for the members of {"order":…,"board":…,"members":[…]}.
-func (p *poster) postDelete(rw http.ResponseWriter, r *http.Request) {
-	p.postSeveral(rw, r, decodeDelete)
 }
 
 // decodeDelete returns commands that delete a body's members, each with its order id. The error is a [*Refusal].

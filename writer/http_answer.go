@@ -41,20 +41,33 @@ func isJSON(contentType string) bool {
 	return err == nil && media == "application/json" && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
-func (p *poster) postSeveral(rw http.ResponseWriter, r *http.Request, decode func([]byte) ([]json.RawMessage, error)) {
-	ctx, cancel := context.WithTimeout(r.Context(), p.time)
-	defer cancel()
-	body, ok := readJSON(rw, r, maxBatchLen)
-	if !ok {
-		return
-	}
-	answer, err := p.doSeveral(ctx, body, decode)
+// reply answers a request, with the problem of an error if there is one.
+func reply(rw http.ResponseWriter, answer []byte, err error) {
 	if err != nil {
 		problemOf(err).Write(rw)
 		return
 	}
 	rw.Header().Set("Content-Type", "application/json")
 	_, _ = rw.Write(append(answer, '\n')) // the caller may have gone
+}
+
+// doOne takes a command all the way.
+func (p *poster) doOne(ctx context.Context, command []byte) ([]byte, error) {
+	done := p.doAll(ctx, []json.RawMessage{command})[0]
+	if done.err != nil {
+		return nil, done.err
+	}
+	return appendAnswer(nil, &done), nil
+}
+
+// postSeveral answers {"results":[…]}: for each command {"result":…} as POST /v1/scores, or {"problem":…}.
+func (p *poster) postSeveral(rw http.ResponseWriter, r *http.Request, decode func([]byte) ([]json.RawMessage, error)) {
+	ctx, cancel := context.WithTimeout(r.Context(), p.time)
+	defer cancel()
+	if body, ok := readJSON(rw, r, maxBatchLen); ok {
+		answer, err := p.doSeveral(ctx, body, decode)
+		reply(rw, answer, err)
+	}
 }
 
 // doSeveral takes the commands of a body all the way. The error is a [*Refusal] of all of them.

@@ -38,17 +38,10 @@ func (r *moveRequest) command(op wire.Op, serial uint64) []byte {
 // postMove answers POST /v1/members:hide or :restore.
 func (p *poster) postMove(op wire.Op) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		body, ok := readJSON(rw, r, MaxCommandLen)
-		if !ok {
-			return
+		if body, ok := readJSON(rw, r, MaxCommandLen); ok {
+			answer, err := p.doMove(r.Context(), op, body)
+			reply(rw, answer, err)
 		}
-		answer, err := p.doMove(r.Context(), op, body)
-		if err != nil {
-			problemOf(err).Write(rw)
-			return
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		_, _ = rw.Write(append(answer, '\n')) // the caller may have gone
 	}
 }
 
@@ -70,11 +63,7 @@ func (p *poster) doMove(ctx context.Context, op wire.Op, body []byte) ([]byte, e
 			return nil, err
 		}
 	}
-	done := p.doAll(ctx, []json.RawMessage{ask.command(op, ask.Serial)})[0]
-	if done.err != nil {
-		return nil, done.err
-	}
-	return appendAnswer(nil, &done), nil
+	return p.doOne(ctx, ask.command(op, ask.Serial))
 }
 
 // choose gives the request a serial above that which stands.

@@ -101,11 +101,11 @@ func (b *batch) cap() {
 	}
 }
 
-// committable returns a batch's ends that are not committed, or not yet noted to have positions beside them.
-func (of *round) committable(ends offsets) offsets {
-	late := make(offsets, len(ends))
-	for p, end := range ends {
-		if s := of.seeks[p]; int64(end) > s.Published || int64(end) == s.Published && !s.Noted {
+// committable returns the batch's ends that are not committed, or not yet noted to have positions beside them.
+func (b *batch) committable() offsets {
+	late := make(offsets, len(b.ends))
+	for p, end := range b.ends {
+		if s := b.round.seeks[p]; int64(end) > s.Published || int64(end) == s.Published && !s.Noted {
 			late[p] = end
 		}
 	}

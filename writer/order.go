@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
@@ -195,23 +196,36 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 	return o, then, err
 }
 
-const maxBucketCounts = 100_000 // limits the boards that are remembered; they are forgotten beyond that
+const maxRemembered = 100_000 // limits the boards that are remembered; they are forgotten beyond that
+
+// remembered is what is known of some boards. It is safe for concurrent use.
+type remembered[V any] struct {
+	mu sync.Mutex // nothing is called under it
+	of map[rankcache.BoardID]V
+}
+
+func (r *remembered[V]) get(b rankcache.BoardID) V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[b]
+}
+
+func (r *remembered[V]) put(b rankcache.BoardID, v V) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil || len(r.of) >= maxRemembered {
+		r.of = make(map[rankcache.BoardID]V)
+	}
+	r.of[b] = v
+}
 
 // bucketCounts knows boards born with an unusual number of buckets. It is safe for concurrent use.
 type bucketCounts struct {
 	usual int
-	mu    sync.Mutex // nothing is called under it
-	other map[rankcache.BoardID]int
+	other remembered[int]
 }
 
-func (c *bucketCounts) of(b rankcache.BoardID) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n, ok := c.other[b]; ok {
-		return n
-	}
-	return c.usual
-}
+func (c *bucketCounts) of(b rankcache.BoardID) int { return cmp.Or(c.other.get(b), c.usual) }
 
 // note remembers the number of a board, as a script tells it.
 func (c *bucketCounts) note(b rankcache.BoardID, text string) error {
@@ -219,11 +233,6 @@ func (c *bucketCounts) note(b rankcache.BoardID, text string) error {
 	if err != nil || n == 0 || n > maxOrderBuckets {
 		return &Refusal{"type", fmt.Errorf("the board has %.20q buckets of orders, want 1 to %d: check that all writers are of one version", text, maxOrderBuckets)}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.other == nil || len(c.other) >= maxBucketCounts {
-		c.other = make(map[rankcache.BoardID]int)
-	}
-	c.other[b] = int(n)
+	c.other.put(b, int(n))
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strconv"
 
 	"github.com/cenkalti/backoff/v5"
@@ -43,7 +44,7 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	p.finishPosts(ctx, posts, err)
 	p.refusePosts(posts)
 	p.await(ctx, posts)
-	p.metrics.countPosts(posts)
+	p.count(posts)
 	return posts
 }
 
@@ -175,13 +176,16 @@ func (p *poster) await(ctx context.Context, posts []posted) {
 	}
 }
 
-func (m *metrics) countPosts(posts []posted) {
+// count counts what became of posts.
+func (p *poster) count(posts []posted) {
 	for _, post := range posts {
-		if post.err != nil {
-			p := problemOf(post.err)
-			m.posts.WithLabelValues(strconv.Itoa(p.Status), p.Code).Inc()
-			continue
+		status, reason := http.StatusOK, ""
+		if post.err == nil {
+			reason = post.result()
+		} else {
+			problem := problemOf(post.err)
+			status, reason = problem.Status, problem.Code
 		}
-		m.posts.WithLabelValues("200", post.result()).Inc()
+		p.metrics.posts.WithLabelValues(strconv.Itoa(status), reason).Inc()
 	}
 }

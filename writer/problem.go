@@ -38,7 +38,9 @@ func problemOf(err error) httpserve.Problem {
 	fast, over := errors.AsType[*overRate](err)
 	switch {
 	case over:
-		return fast.problem()
+		p := problem(http.StatusTooManyRequests, "member_changes", "Member is changed too often", fast.Error())
+		p.RetryAfter = int(fast.until/time.Second) + 1
+		return p
 	case clock:
 		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", wrong.Error()+"; post the same command with the same order again")
 	case errors.Is(err, errNotAcked):
@@ -91,10 +93,4 @@ func problemOf(err error) httpserve.Problem {
 		argument = bad.Field
 	}
 	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: argument, Detail: r.Err.Error()}
-}
-
-func (e *overRate) problem() httpserve.Problem {
-	p := problem(http.StatusTooManyRequests, "member_changes", "Member is changed too often", e.Error())
-	p.RetryAfter = int(e.until/time.Second) + 1
-	return p
 }

@@ -47,7 +47,7 @@ func (p *processor) publishBatches(ctx context.Context, c *consumer, to *produce
 				of, topic, done, left = b.round, b.topic, make(offsets), make(offsets)
 			}
 			left.keep(b.left)
-			if done.add(b.round.committable(b.ends).atMost(left)); due == nil {
+			if done.add(b.committable().atMost(left)); due == nil {
 				due = time.After(commitEvery)
 			}
 		case <-due:
@@ -205,13 +205,9 @@ const makeTopicsEvery = time.Second // how often it is looked which boards are s
 // boards by them, those that rooms name also while nobody changes them.
 func (p *processor) makeTopics(ctx context.Context, to *producer) {
 	limit := logLimit()
-	for ctx.Err() == nil {
+	for range tick.NowAndEvery(ctx, makeTopicsEvery) {
 		if err := to.makeTopics(ctx, p.superHotTopics(p.applier.now())); err != nil && ctx.Err() == nil {
 			limit.Do(func() { p.log.Warn("topics of super-hot boards can't be made, retrying", "err", err) })
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(makeTopicsEvery):
 		}
 	}
 }

@@ -139,50 +139,47 @@ func (p *producer) replace(used *kafkaClient, tooLarge bool) (replaced bool, err
 	return true, nil
 }
 
-// makeCommandTopic creates the topic of commands if it is missing and configured.
-func (p *producer) makeCommandTopic(ctx context.Context) error {
+// with calls do with the current client, which stays open meanwhile.
+func (p *producer) with(do func(*kafkaClient) error) error {
 	c, err := p.use()
 	if err != nil {
 		return err
 	}
 	defer c.users.Done()
-	return p.topics.ensureCommands(ctx, c.Admin)
+	return do(c)
+}
+
+// makeCommandTopic creates the topic of commands if it is missing and configured.
+func (p *producer) makeCommandTopic(ctx context.Context) error {
+	return p.with(func(c *kafkaClient) error { return p.topics.ensureCommands(ctx, c.Admin) })
 }
 
 // commandLog returns how the topic of commands keeps them. One that is missing is made first if that is configured.
 func (p *producer) commandLog(ctx context.Context) (found kafka.CommandLog, err error) {
-	c, err := p.use()
-	if err != nil {
-		return found, err
-	}
-	defer c.users.Done()
-	found, err = c.CommandLog(ctx, p.topics.commands)
-	if err != nil || !found.Missing || p.topics.conf.CommandPartitions == 0 {
-		return found, err
-	}
-	if err = p.topics.ensureCommands(ctx, c.Admin); kafka.Refused(err) {
-		return found, nil // it is missing, and stays so
-	}
-	return found, cmp.Or(err, errNotMadeYet)
-}
-
-func (p *producer) commandTopicID(ctx context.Context) (string, error) {
-	c, err := p.use()
-	if err != nil {
-		return "", err
-	}
-	defer c.users.Done()
-	return c.Admin.TopicID(ctx, p.topics.commands)
+	err = p.with(func(c *kafkaClient) (err error) {
+		found, err = c.CommandLog(ctx, p.topics.names.Commands)
+		if err != nil || !found.Missing || p.topics.conf.CommandPartitions == 0 {
+			return err
+		}
+		if err = p.topics.ensureCommands(ctx, c.Admin); kafka.Refused(err) {
+			return nil // it is missing, and stays so
+		}
+		return cmp.Or(err, errNotMadeYet)
+	})
+	return found, err
 }
 
 var errNotMadeYet = errors.New("the command topic is being made") // of a topic that a broker has been told to make
 
+func (p *producer) commandTopicID(ctx context.Context) (id string, err error) {
+	err = p.with(func(c *kafkaClient) (err error) {
+		id, err = c.Admin.TopicID(ctx, p.topics.names.Commands)
+		return err
+	})
+	return id, err
+}
+
 // makeTopics creates those of the boards' topics that are missing.
 func (p *producer) makeTopics(ctx context.Context, names []string) error {
-	c, err := p.use()
-	if err != nil {
-		return err
-	}
-	defer c.users.Done()
-	return p.topics.ensure(ctx, c.Admin, names)
+	return p.with(func(c *kafkaClient) error { return p.topics.ensure(ctx, c.Admin, names) })
 }

@@ -37,12 +37,8 @@ func (p *producer) nameMasters(ctx context.Context, topic string, eras []string)
 	if err := p.makeTopics(ctx, []string{topic}); err != nil {
 		return err
 	}
-	c, err := p.use()
-	if err != nil {
-		return err
-	}
-	n, err := c.Admin.Partitions(ctx, topic)
-	c.users.Done()
+	var n int
+	err := p.with(func(c *kafkaClient) (err error) { n, err = c.Admin.Partitions(ctx, topic); return err })
 	messages := make([]message, n)
 	for i := range messages {
 		messages[i] = message{topic: topic, partition: new(int32(i)), value: wire.AppendEras(nil, eras)} // #nosec G115 -- a partition

@@ -18,20 +18,17 @@ const maxKnownTopics = 100_000 // limits the cache of existing topics; it is cle
 
 // topics creates missing topics. It is safe for concurrent use.
 type topics struct {
-	conf     Topics
-	tiers    Tiers
-	commands string
-	refused  string // made like the command topic
-	ledger   string
-	classes  string // the prefix of topics that boards share
-	metrics  *metrics
+	conf    Topics
+	tiers   Tiers
+	names   wire.Names
+	metrics *metrics
 
 	mu    sync.Mutex      // not held during requests to the broker
 	known map[string]bool // topics found or created by this process
 }
 
 func newTopics(conf Topics, names wire.Names, tiers Tiers, m *metrics) *topics {
-	return &topics{conf: conf, tiers: tiers, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, classes: names.ClassPrefix, metrics: m, known: make(map[string]bool)}
+	return &topics{conf: conf, tiers: tiers, names: names, metrics: m, known: make(map[string]bool)}
 }
 
 // ensure creates the missing ones of the boards' topics, and of the topics of refused commands and of the ledger.
@@ -41,18 +38,18 @@ func (t *topics) ensure(ctx context.Context, admin kafka.Admin, names []string) 
 	var specs []kafka.TopicSpec
 	for _, name := range t.unknown(names) {
 		switch name {
-		case t.refused:
+		case t.names.Refused: // made like the command topic
 			specs = append(specs, t.commandSpec(name))
 			continue
-		case t.ledger:
+		case t.names.Ledger:
 			specs = append(specs, kafka.TopicSpec{Topic: name, NumPartitions: cmp.Or(t.conf.LedgerPartitions, DefaultLedgerPartitions),
 				ReplicationFactor: t.conf.Replication, Config: map[string]string{"retention.ms": ledgerRetention}})
 			continue
-		case t.commands: // made at the start
+		case t.names.Commands: // made at the start
 			continue
 		}
 		spec := kafka.TopicSpec{Topic: name, NumPartitions: 1, ReplicationFactor: t.conf.Replication, Config: config}
-		if strings.HasPrefix(name, t.classes) {
+		if strings.HasPrefix(name, t.names.ClassPrefix) {
 			spec.NumPartitions = max(t.conf.Partitions, 1)
 		}
 		specs = append(specs, spec)
@@ -65,7 +62,7 @@ func (t *topics) ensureCommands(ctx context.Context, admin kafka.Admin) error {
 	if t.conf.CommandPartitions == 0 {
 		return nil
 	}
-	spec := t.commandSpec(t.commands)
+	spec := t.commandSpec(t.names.Commands)
 	spec.Config = kafka.CommandLogSettings(t.tiers.File().DurableOrders())
 	return t.create(ctx, admin, []kafka.TopicSpec{spec})
 }

@@ -173,7 +173,8 @@ func (c *consumer) commit(ends offsets, topic string) error {
 		return fmt.Errorf("kafka assignment: %w", err)
 	}
 	var commits []kafka.TopicPartition
-	note := kafka.Note{Topic: topic, Positions: c.keepsPositions()}.String()
+	// That masters have positions is noted beside offsets: else a master without is not damaged.
+	note := kafka.Note{Topic: topic, Positions: c.rewinds.round.Load().number > 0}.String()
 	for _, tp := range mine {
 		if end, ok := ends[tp.Partition]; ok {
 			commits = append(commits, kafka.TopicPartition{Topic: &c.topic, Partition: tp.Partition, Offset: end, Metadata: &note})
@@ -193,9 +194,6 @@ func (c *consumer) commit(ends offsets, topic string) error {
 	}
 	return nil
 }
-
-// keepsPositions reports whether masters have them, noted beside offsets: else a master without is not damaged.
-func (c *consumer) keepsPositions() bool { return c.rewinds.round.Load().number > 0 }
 
 type partitionStatus struct {
 	Partition int32 `json:"partition"`

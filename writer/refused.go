@@ -67,9 +67,6 @@ type reasonCounts struct {
 func (c *reasonCounts) add(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = make(map[string]int)
-	}
 	c.of[reason]++
 }
 
@@ -94,7 +91,7 @@ func (c *reasonCounts) most() []refusedCount {
 }
 
 func newRefuser(topic string, m *metrics, log *slog.Logger) *refuser {
-	return &refuser{topic: topic, metrics: m, log: log, limit: logLimit()}
+	return &refuser{topic: topic, metrics: m, counted: reasonCounts{of: make(map[string]int)}, log: log, limit: logLimit()}
 }
 
 func (f *refuser) refuse(r *Refusal, where ...any) {

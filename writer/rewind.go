@@ -16,9 +16,9 @@ import (
 // answers. Until there is such a class it asks nobody anything. It is safe for concurrent use.
 type rewinder struct {
 	asker
-	round   atomic.Pointer[round] // the present one; never nil
-	denied  atomic.Pointer[error] // why Redis may not be asked for its history; nil: it may
-	damaged atomic.Pointer[[]string]
+	round   atomic.Pointer[round]    // the present one; never nil
+	denied  atomic.Pointer[error]    // why Redis may not be asked for its history; nil: it may
+	damaged atomic.Pointer[[]string] // the masters that were at the last look; never nil
 	seen    atomic.Pointer[seenMasters]
 
 	mu       sync.Mutex // only the machine is called under it

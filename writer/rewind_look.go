@@ -87,7 +87,7 @@ func (r *rewinder) status(ctx context.Context) *rewindStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := &rewindStatus{State: "whole", Rewinding: append(behind, r.rewinding()...), ReadAgain: r.metrics.again.Load(), AppliedAgain: r.metrics.lost.Load(),
-		Damaged: r.damagedNow(), Waiting: r.positions.lost.count(r.round.Load())}
+		Damaged: *r.damaged.Load(), Waiting: r.positions.lost.count(r.round.Load())}
 	slices.Sort(st.Rewinding)
 	st.Rewinding = slices.Compact(st.Rewinding)
 	switch {
@@ -138,6 +138,3 @@ func (r *rewinder) lacking(ctx context.Context, logs map[int32]rewind.Log) (part
 	}
 	return parts, err
 }
-
-// damagedNow returns the masters that were damaged at the last look.
-func (r *rewinder) damagedNow() []string { return *r.damaged.Load() }

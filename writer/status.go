@@ -111,14 +111,11 @@ func (s statusPage) askKafka(ctx context.Context) error {
 	if to == nil {
 		return errors.New("the writer is not running yet, or no longer")
 	}
-	client, err := to.use()
-	if err != nil {
-		return err
-	}
-	defer client.users.Done()
 	deadline, _ := ctx.Deadline()
-	_, err = client.GetMetadata(&s.opts.Names.Commands, false, max(int(time.Until(deadline).Milliseconds()), 1))
-	return err
+	return to.with(func(c *kafkaClient) error {
+		_, err := c.GetMetadata(&s.opts.Names.Commands, false, max(int(time.Until(deadline).Milliseconds()), 1))
+		return err
+	})
 }
 
 func classStatusOf(c *rooms.Class) classStatus {
