@@ -76,10 +76,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) countOutcome(o *Outcome) {
-	m.commands.WithLabelValues(o.result()).Inc()
-}
-
 // note counts what a guard, trim and ties had to do with a job that Redis has decided.
 func (m *metrics) note(j *job, now time.Time) {
 	switch {
@@ -99,8 +95,6 @@ func (m *metrics) note(j *job, now time.Time) {
 		m.ties.Inc()
 	}
 }
-
-func (m *metrics) countFed(o *Outcome) { m.fed.WithLabelValues(o.result()).Inc() }
 
 func (m *metrics) countRefusal(r *Refusal) {
 	m.commands.WithLabelValues("refused").Inc()

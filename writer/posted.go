@@ -46,9 +46,7 @@ type posted struct {
 
 // toldByRecord reports whether the reader of the command topic refuses the command as well, and counts and tells it:
 // it was appended before Redis has refused it.
-func (p *posted) toldByRecord() bool {
-	return p.Refusal != nil && p.appended
-}
+func (p *posted) toldByRecord() bool { return p.Refusal != nil && p.appended }
 
 // orderOf is the order id of one member's part of a change of several.
 func orderOf(id, member string) string { return id + "/" + member }

@@ -74,7 +74,7 @@ func (p *processor) commit(c *consumer, done offsets, topic string) bool {
 // between Redis and Kafka makes a command a duplicate without its update being in Kafka.
 func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message {
 	if !j.told {
-		p.metrics.countOutcome(&j.Outcome)
+		p.metrics.commands.WithLabelValues(j.result()).Inc()
 		p.audit(j)
 		dst = p.appendUpdate(dst, j)
 	}
@@ -82,7 +82,7 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 		if f.told || f.waits {
 			continue
 		}
-		if p.metrics.countFed(&f.Outcome); f.Refusal == nil {
+		if p.metrics.fed.WithLabelValues(f.result()).Inc(); f.Refusal == nil {
 			dst = p.appendUpdate(dst, f)
 		}
 	}

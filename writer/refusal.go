@@ -62,16 +62,10 @@ func asRefusal(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
-	if isErrorReply(err) && strings.Contains(err.Error(), "WRONGTYPE") {
+	if _, ok := errors.AsType[redis.Error](err); ok && strings.Contains(err.Error(), "WRONGTYPE") {
 		return &Refusal{"type", fmt.Errorf("a key of another type is where one of the board is expected: %w", err)}
 	}
 	return nil
-}
-
-// isErrorReply reports whether the error is a reply of Redis.
-func isErrorReply(err error) bool {
-	_, ok := errors.AsType[redis.Error](err)
-	return ok
 }
 
 // refusesWrites returns the reply by which Redis tells that it takes no writes now: it can't save, has too few
