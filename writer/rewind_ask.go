@@ -76,7 +76,7 @@ func (k *asker) readLog(ctx context.Context, a rewind.ReadLog) rewind.Event {
 
 // orderLife returns that of one of the durable classes.
 func (k *asker) orderLife(which func([]time.Duration) time.Duration) time.Duration {
-	lives := []time.Duration{}
+	var lives []time.Duration
 	for _, c := range k.tiers.File().Classes {
 		if c.Durable {
 			lives = append(lives, c.Orders)
