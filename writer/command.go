@@ -1,7 +1,6 @@
 package writer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,18 +67,6 @@ func (c *Command) raw() float64 {
 	return c.Form.Raw(c.Number)
 }
 
-// Refusal is the reason why a command is not applied. Reason is one of a few fixed words, usable as a metric label;
-// those from "board" to "at" name a field of the command, "field" is one that should not be there.
-type Refusal struct {
-	Reason string // size, json, field, board, class, dims, room, member, op, delta, score, order, at, data; blocked, score_range, unknown_class and more
-	Err    error
-}
-
-func (r *Refusal) Error() string { return "command refused (" + r.Reason + "): " + r.Err.Error() }
-
-// Unwrap returns the cause.
-func (r *Refusal) Unwrap() error { return r.Err }
-
 // foreignCommand is what may come as a command.
 type foreignCommand struct {
 	wire.Command
@@ -105,22 +92,6 @@ type rest struct {
 	Tag     jsontext.Value `json:"tag"`
 	Data64  jsontext.Value `json:"data64"`
 	Given64 jsontext.Value `json:"given64"`
-}
-
-// encodeCommand returns the JSON of a command, its time included: that of the record that it becomes would be another.
-func encodeCommand(c *Command) []byte {
-	w := wire.Command{Class: c.Class, Dims: c.Dims, By: c.By, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At, Reason: c.Reason, Data: c.Data}
-	if c.Class == "" {
-		w.Board = string(c.Board)
-	}
-	switch c.Op {
-	case wire.OpIncr:
-		w.Delta = &c.Number
-	case wire.OpSet, wire.OpBest:
-		w.Score = &c.Number
-	}
-	text, _ := json.Marshal(&w) // finite numbers and strings
-	return text
 }
 
 // DecodeCommand decodes one command: JSON of the current form, or the legacy {"rank_id","inviter_uid","invitee_uid"}.
@@ -205,6 +176,38 @@ func (w *foreignCommand) number(op wire.Op) (float64, error) {
 		return 0, &Refusal{field, fmt.Errorf("%s without %s", op, field)}
 	}
 	return *v + 0, nil // -0 becomes 0
+}
+
+// maxReasonLen is the longest reason, in bytes.
+const maxReasonLen = 200
+
+func isOwn(name string) bool {
+	op, err := wire.ParseUpdateOp(name)
+	return err == nil && op.Own()
+}
+
+// own returns the command to hide, restore or forget a member.
+func (w *foreignCommand) own() (*Command, error) {
+	op, serial, ok := wire.ParseHide(w.Op, w.Order, w.Member)
+	if w.Op == wire.OpForget.String() {
+		op, ok = wire.OpForget, true
+	}
+	switch {
+	case !isOwn(w.Op):
+		return nil, &Refusal{"field", errors.New("reason is of hide, restore and forget alone: leave it out")}
+	case w.Prime:
+		return nil, &Refusal{"op", fmt.Errorf("%s of a prime", w.Op)}
+	case !rankcache.PlainText(w.Reason, maxReasonLen):
+		return nil, &Refusal{"reason", fmt.Errorf("reason: want why, in 1 to %d bytes of UTF-8 without control characters", maxReasonLen)}
+	}
+	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, Room: w.Room, Member: w.Member, Op: op, Number: float64(serial), OrderID: w.Order, At: w.At, Reason: w.Reason}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, &Refusal{"order", errors.New("want hide/<serial>/<member>, as POST /v1/members:hide makes it")}
+	}
+	return c, nil
 }
 
 // check validates ids and time.

@@ -1,31 +1,32 @@
 // Package writer (no public API) is the write side of rankcache: it applies commands to scores in
 // Redis and publishes the updates of super-hot boards on Kafka.
 //
-// The path of a command, in order: consumer.go reads a batch of the command topic; command.go decodes and checks each
-// record; apply.go sends the batch to Redis in one pipeline, where apply.lua applies each order id once and keeps the
-// board's run, seq and sum; producer.go publishes the updates of super-hot boards on topics that topics.go has created,
-// and what was refused (refused.go); once all are acknowledged the batch's offsets are committed. writer.go runs these
-// stages; process.go has what they share with posts. http.go takes the command of a caller without Kafka the same way,
-// and batch.go several; gather.go has those that come at the same time share a pipeline.
+// # The way of a command
 //
-// feed.go has an increment change the boards that its class feeds, once its own board has
-// it; roomset.go keeps which boards run in a room.
+//  1. It comes in: read.go takes a batch of the command topic (read_client.go), from where the group has come in this
+//     topic (read_topic.go); http.go takes a request, which http_answer.go answers.
+//  2. It is accepted (process.go): command.go decodes it, resolve.go finds its board (of a split one the member's shard)
+//     and what its class allows, and whether it is late. refusal.go has why not.
+//  3. It is applied (apply.go): apply_call.go calls apply.lua, which applies each order id once and keeps the board's
+//     run, seq and sum; order.go has what it takes and returns, script.go its variants. apply_lookup.go answers
+//     repeats that are late; apply_gather.go has posts that come at the same time share a pipeline.
+//  4. Its board is prepared if need be (prepare.go, prepare.lua): at its birth it is put into the index of ends, in which
+//     the controller finds it, at each turn of its orders, and when something else has changed it (prepare_adopt.go adds
+//     it up). Also prepare_rolling.go, prepare_hidden.go, and prepare_lost.go, which asks the ledger.
+//  5. It feeds other boards (feed.go), once its own has it; roomset.go keeps which boards run in a room.
+//  6. It is published (publish.go): updates of super-hot boards, the ledger's, and refusals (refused.go), by
+//     publish_send.go on topics that publish_topics.go makes; then its offset is committed, or its post answered.
 //
-// resolve.go finds the board of a command that names a class, and checks it against the class; of a split board it is
-// the member's shard. late.go refuses what arrives outside of its period, unless it is a repeat.
+// batches.go takes a batch through these steps, post.go a post; writer.go starts both, and what runs beside them. A post
+// of a durable class is in the command topic before (post_record.go), and may wait for its reader (wait.go, wait_look.go).
 //
-// apply.lua is a template: script.go makes of it one script for each combination of ties,
-// guards and trim, which the rules of a board's class (resolve.go) choose. gain.go counts
-// who gains most, which status.go shows with what else an operator asks of a writer.
+// Beside the way: rewind.go has commands of durable classes read again that Redis may have lost. It tells the machine of
+// internal/rewind what has happened, and does what that answers (rewind_ask.go); rewind_positions.go keeps in Redis how
+// far it is in the topic, round.go what holds until it is read again, eras.go the masters' histories. fault.go has what
+// keeps a writer from its work, status.go what an operator asks of it, gain.go who gains most.
 //
-// rewind.go has the commands of durable classes read again that Redis may have lost: it does what the
-// machine of internal/rewind answers (rewind_act.go). positions.go keeps in Redis how far it is in
-// the topic, and consumer_rewind.go reads from there.
-//
-// Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth (the board is put into the index
-// of ends first, in which the controller finds it, index.go), at each turn of its orders, and when something else has
-// changed the board; adopt.go adds up large boards, and adopts those whose sum a sidecar found wrong. order.go has the
-// records of orders and the scripts' replies.
+// Uses run down: a file uses names of files behind it alone, in the order writer, http, status, post, batches, publish,
+// wait_look, feed, process, read, rewind, apply, prepare, and then what they pass on: job, round, order, resolve, command.
 //
 // # Guarantees
 //

@@ -21,6 +21,7 @@ const erasTimeout = 5 * time.Second // bounds one reading of the eras. It outliv
 // eras are those of all masters for which calls change durable boards: scripts answer "s" on a server with another.
 // All, not the master's alone, as a board may move meanwhile. It is safe for concurrent use.
 type eras struct {
+	client  redis.UniversalClient
 	known   atomic.Pointer[string] // all of them; nil until they are needed
 	reading singleflight.Group
 }
@@ -43,13 +44,13 @@ func (e *eras) take(all []master) {
 }
 
 // fenced is called when a server has another era. It returns when eras were read again, or ctx ends.
-func (a *adopter) fenced(ctx context.Context) error {
-	done := a.eras.reading.DoChan("", func() (any, error) {
+func (e *eras) fenced(ctx context.Context) error {
+	done := e.reading.DoChan("", func() (any, error) {
 		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), erasTimeout)
 		defer cancel()
-		all, err := a.masters(work)
+		all, err := e.masters(work)
 		if err == nil {
-			a.eras.take(all)
+			e.take(all)
 		}
 		return nil, err
 	})
@@ -69,9 +70,9 @@ type master struct {
 }
 
 // masters asks all servers that have slots, or the one server, for their eras. The error is that one has not answered.
-func (a *adopter) masters(ctx context.Context) (all []master, err error) {
+func (e *eras) masters(ctx context.Context) (all []master, err error) {
 	var mu sync.Mutex
-	err = masters.Each(ctx, a.client, func(ctx context.Context, tag string, node redis.Cmdable) error {
+	err = masters.Each(ctx, e.client, func(ctx context.Context, tag string, node redis.Cmdable) error {
 		era, err := masters.Era(node.Info(ctx, "replication").Result())
 		mu.Lock()
 		defer mu.Unlock()

@@ -6,6 +6,7 @@ import (
 
 	"rankcache/class"
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // fedJobs are the jobs of the boards that jobs feed, by the index of the one that feeds them; nil if there are none.
@@ -75,4 +76,43 @@ func instant(b class.Board, at int64) time.Time {
 		return time.UnixMilli(at)
 	}
 	return b.Period.Start
+}
+
+// rolled appends to what jobs feed the jobs of the rolling boards that they and what they feed have changed, and
+// returns those jobs.
+func (p *processor) rolled(jobs []*job, fed fedJobs) (with fedJobs, added []*job) {
+	for i, j := range jobs {
+		into := p.rolledBy(j)
+		for _, changed := range fed.of(i) {
+			into = append(into, p.rolledBy(changed)...)
+		}
+		if len(into) == 0 {
+			continue
+		}
+		if fed == nil {
+			fed = make(fedJobs, len(jobs))
+		}
+		fed[i], added = append(fed[i], into...), append(added, into...)
+	}
+	return fed, added
+}
+
+// rolledBy returns the jobs of the rolling boards that an increment of j's board changes, if that has taken it. They
+// have its order id and time.
+func (p *processor) rolledBy(j *job) (jobs []*job) {
+	if !j.done || j.Refusal != nil || j.Op.Own() {
+		return nil
+	}
+	for _, to := range rollingBoards(p.opts.Tiers.File(), j.Board, j.rules.kind) {
+		c := &Command{Board: to.ID, Class: to.kind.Name(), Dims: to.Dims, Member: j.Member, Op: wire.OpIncr, Number: j.Number, Form: to.kind.Form, OrderID: j.OrderID, At: j.Update.At}
+		rolled := &job{Command: c, round: j.round, rules: rulesOf(to.Board, to.kind)}
+		if p.opts.Tiers.Mode(c.Board, "") == rooms.ModeBlocked {
+			rolled.Refusal, rolled.done = errBlocked, true
+		}
+		if err := p.opts.Names.CheckBoard(c.Board); err != nil {
+			rolled.Refusal, rolled.done = asRefusal(noBoard(err)), true
+		}
+		jobs = append(jobs, rolled)
+	}
+	return jobs
 }

@@ -104,8 +104,12 @@ func (g *gains) top(now time.Time) (since time.Time, top []gain) {
 
 type gainHeap []*gain // has the least gain first
 
-func (h gainHeap) Len() int           { return len(h) }
+func (h gainHeap) Len() int { return len(h) }
+
 func (h gainHeap) Less(i, j int) bool { return h[i].Gain < h[j].Gain }
-func (h gainHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].index, h[j].index = i, j }
-func (h *gainHeap) Push(x any)        { one := x.(*gain); one.index = len(*h); *h = append(*h, one) }
-func (h *gainHeap) Pop() any          { panic("gains are never taken out") }
+
+func (h gainHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i]; h[i].index, h[j].index = i, j }
+
+func (h *gainHeap) Push(x any) { one := x.(*gain); one.index = len(*h); *h = append(*h, one) }
+
+func (h *gainHeap) Pop() any { panic("gains are never taken out") }

@@ -145,7 +145,8 @@ func (h *fixture) run(t testing.TB) (stop func()) {
 // judge has it known, of a writer that does not run, that Redis has lost nothing.
 func judge(t testing.TB, h *Writer) *Writer {
 	t.Helper()
-	eras, ok := h.rewinds.readEras(t.Context(), rewind.ReadEras{}).(rewind.ErasRead)
+	asked, _ := h.rewinds.readEras(t.Context(), rewind.ReadEras{})
+	eras, ok := asked.(rewind.ErasRead)
 	read, ok2 := h.rewinds.readPositions(t.Context(), rewind.ReadPositions{Eras: eras.Eras}).(rewind.PositionsRead)
 	if !ok || !ok2 {
 		t.Fatal("Redis does not tell its history")

@@ -1,11 +1,12 @@
 package writer
 
 import (
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"rankcache/internal/metric"
 	"rankcache/wire"
@@ -75,21 +76,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) countOutcome(o *Outcome) {
-	m.commands.WithLabelValues(o.result()).Inc()
-}
-
-func (m *metrics) countPosts(posts []posted) {
-	for _, post := range posts {
-		if post.err != nil {
-			p := problemOf(post.err)
-			m.posts.WithLabelValues(strconv.Itoa(p.Status), p.Code).Inc()
-			continue
-		}
-		m.posts.WithLabelValues("200", post.result()).Inc()
-	}
-}
-
 // note counts what a guard, trim and ties had to do with a job that Redis has decided.
 func (m *metrics) note(j *job, now time.Time) {
 	switch {
@@ -109,19 +95,6 @@ func (m *metrics) note(j *job, now time.Time) {
 		m.ties.Inc()
 	}
 }
-
-// result is that of a command in the metrics.
-func (o *Outcome) result() string {
-	switch {
-	case o.Refusal != nil:
-		return "refused"
-	case o.Duplicate:
-		return "duplicate"
-	}
-	return "applied"
-}
-
-func (m *metrics) countFed(o *Outcome) { m.fed.WithLabelValues(o.result()).Inc() }
 
 func (m *metrics) countRefusal(r *Refusal) {
 	m.commands.WithLabelValues("refused").Inc()
@@ -147,3 +120,41 @@ func (f *fullest) note(n int64, at time.Time) {
 		f.gauge.Set(float64(n))
 	}
 }
+
+// rewindMetrics count what a [rewinder] does. Gone, damaged and alternating are alerts.
+type rewindMetrics struct {
+	changes, rewinds, gone, damaged, alternating prometheus.Counter
+	replaced                                     prometheus.Counter
+	rewinding, damagedNow, waiting               prometheus.Gauge
+	read                                         *prometheus.CounterVec // by result
+	running                                      atomic.Bool            // a rewind
+	again, lost                                  atomic.Int64           // in it: read again, and applied again
+	limit                                        rate.Sometimes
+}
+
+func newRewindMetrics(set *metric.Set) *rewindMetrics {
+	return &rewindMetrics{limit: logLimit(),
+		changes:     set.Counter("era_changes_total", "Changes of the history of a master of Redis, by a failover or a restart, that this writer has seen."),
+		rewinds:     set.Counter("rewinds_total", "How often commands were read again because Redis may have lost their changes."),
+		rewinding:   set.Gauge("rewinding_partitions", "Partitions of the command topic of which Redis may lack changes: their commands are read again."),
+		read:        set.Counters("read_again_total", "Commands of durable classes that were read again after their updates were published, by result: applied (Redis had lost them), duplicate, refused.", "result"),
+		gone:        set.Counter("commands_gone_total", "Commands that Redis may lack and the command topic no longer has."),
+		replaced:    set.Counter("replaced_partitions_total", "Partitions whose command topic was deleted and made again: commands of the former one that were not read are lost, the new one is read from its beginning."),
+		damaged:     set.Counter("masters_damaged_total", "How often a master of Redis did not tell how far it is, or was behind by more than half an order life."),
+		damagedNow:  set.Gauge("masters_damaged", "Masters of Redis that may lack boards which the ledger has: rankcache ledger rebuilds these."),
+		waiting:     set.Gauge("lost_boards_waiting", "Boards for whose rebuild by the ledger commands of this writer wait."),
+		alternating: set.Counter("masters_alternating_total", "Changes of the history of a master of Redis within seconds after another one."),
+	}
+}
+
+// count counts a command that was read again.
+func (m *rewindMetrics) count(o *Outcome) {
+	m.again.Add(1)
+	m.read.WithLabelValues(o.result()).Inc()
+	if o.Refusal == nil && !o.Duplicate {
+		m.lost.Add(1)
+	}
+}
+
+// logLimit allows one log line a second of one kind; metrics count every event.
+func logLimit() rate.Sometimes { return rate.Sometimes{Interval: time.Second} }

@@ -33,6 +33,10 @@ const (
 // DefaultGroup is the consumer group that all writers of one command topic share.
 const DefaultGroup = "rankcache-writer"
 
+// PostTimeout bounds one posted command, Redis and Kafka together: as long, a failover
+// or an adoption delays a post instead of failing it.
+const PostTimeout = 5 * time.Second
+
 // Tiers are the settings of the rooms file. It must be safe for concurrent use.
 type Tiers interface {
 	// Mode returns the mode of a board, or of the room that a command names ("" for none).
@@ -74,6 +78,23 @@ type Options struct {
 	Log           *slog.Logger          // nil: silent
 	Registerer    prometheus.Registerer // nil: unregistered
 }
+
+// Topics configures how missing topics are created.
+type Topics struct {
+	// Partitions of a topic that boards of a class share, each in one. 0: one, as of a board's own topic.
+	Partitions        int
+	Replication       int               // factor. 0: the broker's default.
+	Settings          map[string]string // of a board's topic, which override [DefaultTopicSettings]
+	CommandPartitions int               // of the command topic. 0: it is not created.
+	LedgerPartitions  int               // of the ledger's topic. 0: DefaultLedgerPartitions.
+}
+
+// DefaultTopicSettings keep all updates while the topic exists: a sidecar can rebuild the board from the first.
+func DefaultTopicSettings() map[string]string {
+	return map[string]string{"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+}
+
+const DefaultLedgerPartitions = 12 // let as many consumers share the ledger's topic
 
 // check returns the options with defaults set, or an error that names the wrong one.
 func (opts Options) check() (Options, error) {

@@ -1,12 +1,15 @@
 package writer
 
 import (
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
+	"strconv"
+	"sync"
 
+	"rankcache"
 	"rankcache/internal/kafka"
 	"rankcache/wire"
 )
@@ -147,33 +150,19 @@ type Outcome struct {
 	Beyond    string // the limit of a guard that is exceeded: changes, members
 }
 
-// beyond are the limits of a guard by the sign in apply.lua's reply.
-var beyond = map[string]string{"C": "changes", "M": "members", "G": "gain"}
-
-// errScoreRange refuses what a double would round, or has no room beside for a tie-break.
-var errScoreRange = fmt.Errorf("the score would be beyond %d, or beyond %d where ties are ranked by first or last; nothing was changed", int64(maxScore), int64(wire.MaxTieScore))
-
-// maxScore is the highest score, and its negative the lowest: a double has all whole
-// numbers up to it, so that none is rounded.
-const maxScore = 1<<53 - 1
-
-// refusals are those that the scripts give.
-var refusals = map[string]*Refusal{
-	"score_range":    {"score_range", errScoreRange},
-	"C":              {"guard", errors.New("the member was changed more often than the guard of the board's class allows; nothing was changed")},
-	"G":              {"guard", errors.New("the member would gain more than the guard of the board's class allows; nothing was changed")},
-	"S":              {"guard", errors.New("it was refused when it was read before, and may not be accepted when it is read again")},
-	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
-	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member, number, group or data: use a new one for each change")},
-	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
-	"primed":         {"prime", errors.New("the board has all of its primes, or was begun after its sources and gets none")},
-	"hidden_full":    {"hidden_full", fmt.Errorf("the board hides %d members, or %d have been hidden; nothing was changed", wire.MaxHidden, wire.MaxHidings)},
-	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},
-	"early":          {"early", errors.New("at is more than a minute ahead of the clock of the writer, or of Kafka: check that of the sender")},
+// result is that of a command in the metrics.
+func (o *Outcome) result() string {
+	switch {
+	case o.Refusal != nil:
+		return "refused"
+	case o.Duplicate:
+		return "duplicate"
+	}
+	return "applied"
 }
 
-// errMeta refuses commands of a board whose meta another version has written.
-var errMeta = &Refusal{"type", errors.New("the board's meta can't be read: check that nothing else uses the key, and that all writers are of one version")}
+// beyond are the limits of a guard by the sign in apply.lua's reply.
+var beyond = map[string]string{"C": "changes", "M": "members", "G": "gain"}
 
 // outcome reads the reply of apply.lua to c.
 func outcome(c *Command, reply string) (o Outcome, then need, err error) {
@@ -207,6 +196,43 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 	return o, then, err
 }
 
-func badReply(reply string) error {
-	return &Refusal{"type", fmt.Errorf("%.80q is no record of an order: check that nothing else uses the key names", reply)}
+const maxRemembered = 100_000 // limits the boards that are remembered; they are forgotten beyond that
+
+// remembered is what is known of some boards. It is safe for concurrent use.
+type remembered[V any] struct {
+	mu sync.Mutex // nothing is called under it
+	of map[rankcache.BoardID]V
+}
+
+func (r *remembered[V]) get(b rankcache.BoardID) V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[b]
+}
+
+func (r *remembered[V]) put(b rankcache.BoardID, v V) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil || len(r.of) >= maxRemembered {
+		r.of = make(map[rankcache.BoardID]V)
+	}
+	r.of[b] = v
+}
+
+// bucketCounts knows boards born with an unusual number of buckets. It is safe for concurrent use.
+type bucketCounts struct {
+	usual int
+	other remembered[int]
+}
+
+func (c *bucketCounts) of(b rankcache.BoardID) int { return cmp.Or(c.other.get(b), c.usual) }
+
+// note remembers the number of a board, as a script tells it.
+func (c *bucketCounts) note(b rankcache.BoardID, text string) error {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 || n > maxOrderBuckets {
+		return &Refusal{"type", fmt.Errorf("the board has %.20q buckets of orders, want 1 to %d: check that all writers are of one version", text, maxOrderBuckets)}
+	}
+	c.other.put(b, int(n))
+	return nil
 }

@@ -8,13 +8,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
 	"rankcache/internal/redisclock"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -22,8 +22,6 @@ import (
 var prepareSource string
 
 var prepareScript = redis.NewScript(wire.Script(prepareSource))
-
-const maxAtOnce = 5000 // the most members that prepare.lua adds up itself, in some milliseconds
 
 // prepare makes the board ready: its birth, the turn of its orders, a longer life, its adoption; given the run that it
 // still has, a new run and adoption. The error is a [*Refusal] if no retry can help.
@@ -48,7 +46,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		}
 	}
 	begin := time.Now()
-	eras, begins, judged := "", beginAny, a.present()
+	eras, begins, judged := "", beginAny, a.lost.present()
 	if r.durable() {
 		eras = a.eras.list()
 	}
@@ -60,7 +58,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	}
 	reply, err := a.runPrepare(ctx, b, &r, run, eras, first, begins, hidden)
 	if err == nil && reply == "b" {
-		if err = a.mayBegin(ctx, b, judged); err == nil {
+		if err = a.lost.mayBegin(ctx, b, judged); err == nil {
 			reply, err = a.runPrepare(ctx, b, &r, run, eras, first, beginAny, hidden)
 		}
 	}
@@ -92,6 +90,39 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	return nil // "m": apply.lua returns it too
 }
 
+// prepareRolling makes the rolling boards that a board changes before itself, so that each of them has all of its
+// changes.
+func (a *adopter) prepareRolling(ctx context.Context, b rankcache.BoardID, r *rules) error {
+	for _, to := range rollingBoards(a.tiers.File(), b, r.kind) {
+		for range 2 { // the first may learn the number of buckets
+			if err := a.prepare(ctx, to.ID, rulesOf(to.Board, to.kind), ""); err != nil && asRefusal(err) == nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ending appends the index's entry of a board with a period. None is born after its expiry.
+func (a *adopter) ending(dst []redis.Z, b rankcache.BoardID, r *rules) []redis.Z {
+	if r.end == 0 || a.now().UnixMilli() >= r.expires {
+		return dst
+	}
+	return append(dst, redis.Z{Score: float64(r.end), Member: string(b)})
+}
+
+// index has boards closed after their end. The controller finds boards in the index, so it must have them
+// before they are born.
+func (a *adopter) index(ctx context.Context, boards []redis.Z) error {
+	if len(boards) == 0 {
+		return nil
+	}
+	if err := a.client.ZAddNX(ctx, a.names.Ends, boards...).Err(); err != nil {
+		return fmt.Errorf("index of ends %s: %w", a.names.Ends, err)
+	}
+	return nil
+}
+
 func (a *adopter) runPrepare(ctx context.Context, b rankcache.BoardID, r *rules, run, eras, first, begins string, hidden []any) (string, error) {
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
 	keys, data := a.allKeys(b, r), 0
@@ -107,9 +138,6 @@ func (a *adopter) runPrepare(ctx context.Context, b rankcache.BoardID, r *rules,
 	return reply, err
 }
 
-// keepOf returns for how long a board is kept after its last change, as the scripts take it.
-func (a *adopter) keepOf(r *rules) int64 { return cmp.Or(r.keep, a.birth.life).Milliseconds() }
-
 // prepared records and logs the result of prepare.lua.
 func (a *adopter) prepared(b rankcache.BoardID, reply string, took time.Duration) error {
 	var adopted, members, fullest int64
@@ -121,11 +149,6 @@ func (a *adopter) prepared(b rankcache.BoardID, reply string, took time.Duration
 		a.adopted(b, members, took)
 	}
 	return nil
-}
-
-func (a *adopter) adopted(b rankcache.BoardID, members int64, took time.Duration) {
-	a.metrics.adoptions.Inc()
-	a.log.Info("board adopted: another client has made or changed it", "board", b, "members", members, "took", took)
 }
 
 // allKeys returns the keys that a board has from its birth.
@@ -143,47 +166,56 @@ func (a *adopter) allKeys(b rankcache.BoardID, r *rules) []string {
 	return keys
 }
 
-func (a *adopter) appendCompanions(keys []string, b rankcache.BoardID, f features) []string {
-	for _, c := range wire.Companions() {
-		if f.has(c.Section()) {
-			keys = append(keys, a.names.CompanionKey(b, c))
-		}
-	}
-	return keys
-}
-
 // newRun proposes a run: higher than earlier ones, unique, and below 2^53, which scripts hold, until 2248.
 func newRun(now time.Time) uint64 { return uint64(now.UnixMilli())<<10 | rand.Uint64N(1<<10) }
 
-const maxBucketCounts = 100_000 // limits the boards that are remembered; they are forgotten beyond that
+const (
+	readoptEvery = time.Second // how often boards are looked for whose sum is wrong
+	readoptPage  = 100         // about how many are adopted each time
+)
 
-// bucketCounts knows boards born with an unusual number of buckets. It is safe for concurrent use.
-type bucketCounts struct {
-	usual int
-	mu    sync.Mutex // nothing is called under it
-	other map[rankcache.BoardID]int
+// forgetScript removes a field of a hash if its value is unchanged.
+var forgetScript = redis.NewScript(`if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end return 0`)
+
+type readopter struct{ *adopter } // adopts boards whose sum in Redis is wrong. It is safe for concurrent use.
+
+// readopt adopts the boards of which a sidecar has found that their sum in Redis is wrong, until ctx ends.
+func (a readopter) readopt(ctx context.Context) {
+	limit := logLimit()
+	for range tick.Every(ctx, readoptEvery) {
+		if err := a.readoptOnce(ctx); err != nil && ctx.Err() == nil {
+			limit.Do(func() { a.log.Warn("boards with a wrong sum not adopted, retrying", "err", err) })
+		}
+	}
 }
 
-func (c *bucketCounts) of(b rankcache.BoardID) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n, ok := c.other[b]; ok {
-		return n
+func (a readopter) readoptOnce(ctx context.Context) error {
+	fields, _, err := a.client.HScan(ctx, a.names.Readopt, 0, "", readoptPage).Result()
+	if err != nil {
+		return err
 	}
-	return c.usual
+	for i := 0; i+1 < len(fields); i += 2 {
+		board, run := rankcache.BoardID(fields[i]), fields[i+1]
+		if err := a.readoptBoard(ctx, board, run); err != nil && asRefusal(err) == nil {
+			return err
+		}
+		if err := forgetScript.Run(ctx, a.client, []string{a.names.Readopt}, fields[i], run).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// note remembers the number of a board, as a script tells it.
-func (c *bucketCounts) note(b rankcache.BoardID, text string) error {
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || n == 0 || n > maxOrderBuckets {
-		return &Refusal{"type", fmt.Errorf("the board has %.20q buckets of orders, want 1 to %d: check that all writers are of one version", text, maxOrderBuckets)}
+// readoptBoard adopts the board if run is still its run.
+func (a readopter) readoptBoard(ctx context.Context, b rankcache.BoardID, run string) error {
+	if n, err := strconv.ParseUint(run, 10, 53); b.Check() != nil || err != nil || n == 0 {
+		return nil // not of a sidecar
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.other == nil || len(c.other) >= maxBucketCounts {
-		c.other = make(map[rankcache.BoardID]int)
+	_, kind, _ := a.tiers.File().Board(b)
+	for range 3 { // the first may learn the number of buckets, and the eras
+		if err := a.prepare(ctx, b, rules{kind: kind, keep: keepAsItIs}, run); err != nil {
+			return err
+		}
 	}
-	c.other[b] = int(n)
 	return nil
 }

@@ -3,17 +3,12 @@ package writer
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"rankcache/internal/httpserve"
 	"rankcache/internal/redisclock"
 	"rankcache/wire"
 )
-
-// errNotAcked reports that Redis took a command and Kafka did not yet take its update.
-var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge the update")
-
-// errNotRecorded reports that Kafka did not take a command that is to be in the command topic before it is applied.
-var errNotRecorded = errors.New("the command is not applied, as Kafka did not acknowledge it")
 
 func problem(status int, code, title, detail string) httpserve.Problem {
 	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}
@@ -43,7 +38,9 @@ func problemOf(err error) httpserve.Problem {
 	fast, over := errors.AsType[*overRate](err)
 	switch {
 	case over:
-		return fast.problem()
+		p := problem(http.StatusTooManyRequests, "member_changes", "Member is changed too often", fast.Error())
+		p.RetryAfter = int(fast.until/time.Second) + 1
+		return p
 	case clock:
 		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", wrong.Error()+"; post the same command with the same order again")
 	case errors.Is(err, errNotAcked):

@@ -3,17 +3,28 @@ package writer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"rankcache/internal/kafka"
+	"rankcache/internal/redisclock"
 	"rankcache/internal/retry"
 	"rankcache/rooms"
 	"rankcache/wire"
+)
+
+const (
+	// Pauses between attempts while Redis or Kafka is unavailable. Those of Redis are
+	// short: a failover, a moving slot and an adoption are over in little time.
+	firstPause    = 20 * time.Millisecond
+	maxRedisPause = 200 * time.Millisecond
+	maxKafkaPause = 2 * time.Second
+	// timesEvery is the time between warnings of the command topic's setting.
+	timesEvery = 10 * time.Minute
 )
 
 // processor takes commands from their bytes to Redis and Kafka: what the command topic and
@@ -25,7 +36,6 @@ type processor struct {
 	rooms    *roomSets
 	topics   *topics
 	commands *commandLog
-	ledger   ledgerTopic
 	rewinds  *rewinder
 	rolling  *rolling
 	waits    *waits
@@ -35,8 +45,9 @@ type processor struct {
 	metrics  *metrics
 	log      *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
-	producer atomic.Pointer[producer]
-	consumer atomic.Pointer[consumer] // likewise
+	producer            atomic.Pointer[producer]
+	consumer            atomic.Pointer[consumer] // likewise
+	timesLog, commitLog rate.Sometimes
 }
 
 func newProcessor(opts Options) *processor {
@@ -44,7 +55,7 @@ func newProcessor(opts Options) *processor {
 	applier := newApplier(opts, m)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: applier, rooms: newRoomSets(opts, applier.clock.Now),
 		topics: newTopics(opts.Topics, opts.Names, opts.Tiers, m), commands: &commandLog{tiers: opts.Tiers, metrics: m, stall: stall, log: opts.Log, every: readLogEvery},
-		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers}, rewinds: newRewinder(opts, applier.adopter, m.rewind), rolling: &rolling{adopter: applier.adopter}, waits: newWaits(), stall: stall, metrics: m, log: opts.Log}
+		rewinds: newRewinder(opts, applier.adopter, m.rewind), rolling: &rolling{adopter: applier.adopter}, waits: newWaits(), stall: stall, metrics: m, log: opts.Log, timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit()}
 }
 
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
@@ -85,71 +96,28 @@ func (p *processor) check(c *Command, arrived time.Time) (j *job, err error) {
 	return j, nil
 }
 
-var errBlocked = &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
-
-// appendMessages counts the outcome of a job that is not refused, and appends its update
-// and those of the boards that it feeds, if they must be published. Duplicates are published too: a crash
-// between Redis and Kafka makes a command a duplicate without its update being in Kafka.
-func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message {
-	if !j.told {
-		p.metrics.countOutcome(&j.Outcome)
-		p.audit(j)
-		dst = p.appendUpdate(dst, j)
+// countKey counts a record whose sequence among those of its member or board is chance.
+func (p *processor) countKey(j *job, key []byte) {
+	if kind := j.rules.kind; kind != nil && kind.Durable && kind.Ordered() && string(key) != commandKey(j.Command, kind) {
+		p.metrics.otherKeys.WithLabelValues(kind.Name()).Inc()
 	}
-	for _, f := range fed {
-		if f.told || f.waits {
-			continue
-		}
-		if p.metrics.countFed(&f.Outcome); f.Refusal == nil {
-			dst = p.appendUpdate(dst, f)
-		}
-	}
-	return dst
 }
 
-// appendUpdate appends a job's update if it must be published: that of a board that has ended too, as it lingers in
-// sidecars. Where boards are not kept any more the topic may be gone, and is not made again. The ledger's topic stays.
-func (p *processor) appendUpdate(dst []message, j *job) []message {
-	if j.rules.asksLedger() {
-		dst = p.ledger.append(dst, &j.Update, j)
-		for i := range j.Trims {
-			dst = p.ledger.append(dst, &j.Trims[i], j)
-		}
+// strictestClock returns the least of the limits of all classes.
+func (p *processor) strictestClock() time.Duration {
+	limit := maxClockDifference
+	for _, kind := range p.opts.Tiers.File().Classes {
+		limit = min(limit, clockLimit(kind))
 	}
-	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isGone(p.applier.now()) {
-		return dst
-	}
-	log := p.opts.Tiers.File().Log(p.opts.Names, j.Board)
-	dst = append(dst, updateMessage(&log, &j.Update))
-	for i := range j.Trims {
-		dst = append(dst, updateMessage(&log, &j.Trims[i]))
-	}
-	return dst
+	return limit
 }
 
-func updateMessage(log *rooms.Log, u *wire.Update) message {
-	key := u.Member
-	if log.Shared {
-		key = string(u.Board)
-	}
-	return message{topic: log.Topic, key: []byte(key), value: wire.AppendUpdate(nil, u)}
-}
+// ClockError returns why this writer judges no command of some class, or nil: the clocks differ by too much.
+func (p *processor) ClockError() error { return p.applier.clock.Check(p.strictestClock()) }
 
-// publish returns once Kafka has acknowledged all messages. Its only error is that ctx has ended.
-func (p *processor) publish(ctx context.Context, to *producer, messages []message) error {
-	if len(messages) == 0 {
-		return nil
-	}
-	begin := time.Now()
-	if err := p.nameFirst(ctx, to, messages); err != nil {
-		return err
-	}
-	err := p.retry(ctx, "kafka", func() (err error) {
-		messages, err = to.send(ctx, messages)
-		return err
-	})
-	p.metrics.publish.Observe(time.Since(begin).Seconds())
-	return err
+// CompareClock compares this clock with Redis's, for ClockError. The error: Redis did not tell its time.
+func (p *processor) CompareClock(ctx context.Context) error {
+	return p.applier.clock.Compare(ctx, redisclock.Good)
 }
 
 // retry is [retry.Do] for the writer's servers.

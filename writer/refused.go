@@ -1,8 +1,11 @@
 package writer
 
 import (
+	"cmp"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -64,14 +67,31 @@ type reasonCounts struct {
 func (c *reasonCounts) add(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = make(map[string]int)
-	}
 	c.of[reason]++
 }
 
+type refusedCount struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"` // since the process started
+}
+
+// shownReasons is how many reasons of refused commands it lists.
+const shownReasons = 10
+
+// most returns the most frequent reasons.
+func (c *reasonCounts) most() []refusedCount {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := make([]refusedCount, 0, len(c.of))
+	for _, reason := range slices.Sorted(maps.Keys(c.of)) {
+		counts = append(counts, refusedCount{reason, c.of[reason]})
+	}
+	slices.SortStableFunc(counts, func(a, b refusedCount) int { return cmp.Compare(b.Count, a.Count) })
+	return counts[:min(len(counts), shownReasons)]
+}
+
 func newRefuser(topic string, m *metrics, log *slog.Logger) *refuser {
-	return &refuser{topic: topic, metrics: m, log: log, limit: logLimit()}
+	return &refuser{topic: topic, metrics: m, counted: reasonCounts{of: make(map[string]int)}, log: log, limit: logLimit()}
 }
 
 func (f *refuser) refuse(r *Refusal, where ...any) {
@@ -84,12 +104,6 @@ func (f *refuser) refuse(r *Refusal, where ...any) {
 func (f *refuser) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message {
 	f.refuse(r, "partition", m.TopicPartition.Partition, "offset", m.TopicPartition.Offset)
 	return f.refusedMessage(r, c, m.Value, sourceOf(m))
-}
-
-// toldByRecord reports whether the reader of the command topic refuses the command as well, and counts and tells it:
-// it was appended before Redis has refused it.
-func (p *posted) toldByRecord() bool {
-	return p.Refusal != nil && p.appended
 }
 
 // refuseFed is refuseRecord for a board that a command feeds. The command itself is applied.

@@ -68,6 +68,49 @@ func withoutClass(c *Command) error {
 	return nil
 }
 
+// resolvePrime returns the rules of a prime for a board, and a refusal if it has come after the board's period. No
+// prime is early: it comes in the period before.
+func resolvePrime(c *Command, board class.Board, kind *rooms.Class, arrived time.Time) (rules, *Refusal, error) {
+	switch {
+	case kind == nil || !kind.Rolls():
+		return rules{}, nil, &Refusal{"prime", fmt.Errorf("board %.100q is of no rolling class: check that all writers and controllers have the same classes", c.Board)}
+	case c.Class != "" || c.Op != wire.OpIncr || !wire.IsPrimeOrder(c.OrderID, board.Period.Tag, c.Member):
+		return rules{}, nil, &Refusal{"prime", errors.New("want an incr of a board under the order id prime/<tag>/<digest>/<member>")}
+	}
+	late := outside(board.Period, kind.Grace, arrived)
+	if late != nil && late.Reason != "late" {
+		late = nil
+	}
+	c.Form = kind.Form
+	r := rulesOf(board, kind)
+	r.prime = true
+	return r, late, nil
+}
+
+// resolveOwn returns the rules of a board, of a class or of none (nil), for a command to hide, restore or forget a
+// member. It is never late or early: a closed board refuses it.
+func resolveOwn(c *Command, board class.Board, kind *rooms.Class) (r rules, late *Refusal, err error) {
+	if kind == nil {
+		return r, nil, nil
+	}
+	if err := mayHide(kind); err != nil && c.Op.Moves() {
+		return r, nil, err
+	}
+	c.Form, c.HasData = kind.Form, kind.Data
+	return rulesOf(board, kind), nil, nil
+}
+
+// mayHide returns why nobody can be hidden on boards of a class, or nil.
+func mayHide(kind *rooms.Class) error {
+	if kind.Data {
+		return &Refusal{"hide", fmt.Errorf("members of boards of class %s have data: nobody is hidden there", kind.Name())}
+	}
+	if kind.Trim > 0 {
+		return &Refusal{"hide", fmt.Errorf("boards of class %s keep their best %d members only: nobody is hidden there", kind.Name(), kind.Trim)}
+	}
+	return nil
+}
+
 // rules are what a class sets for one board and its commands. The zero value is for boards without class.
 type rules struct {
 	kind                      *rooms.Class
@@ -109,6 +152,27 @@ func (r *rules) data() bool { return r.kind != nil && r.kind.Data }
 // rolls reports whether the board is a sum of others.
 func (r *rules) rolls() bool { return r.kind != nil && r.kind.Rolls() }
 
+// keepsLedger reports whether the ledger gets the changes of any board.
+func keepsLedger(classes *rooms.File) bool {
+	return slices.ContainsFunc(classes.Classes, func(c *rooms.Class) bool { return c.Ledger })
+}
+
+// asksLedger reports whether the ledger has the board, also if Redis does not.
+func (r *rules) asksLedger() bool { return r.kind != nil && r.kind.Ledger }
+
+// isOver reports whether nothing new can arrive for the board any more.
+func (r *rules) isOver(now time.Time) bool { return r.over != 0 && now.UnixMilli() >= r.over }
+
+// isGone reports whether the board's keys have expired.
+func (r *rules) isGone(now time.Time) bool { return r.expires != 0 && now.UnixMilli() >= r.expires }
+
+func (r *rules) features() features {
+	return features{
+		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
+		Guard: r.guard != rooms.Guard{}, Gain: r.guard.Gain > 0, Trim: r.trim > 0, Best: r.best, By: r.by || r.data(), Data: r.data(), Durable: r.durable(), Prime: r.prime,
+	}
+}
+
 // checkNumber returns why a command's number does not go with a board of the class, or nil.
 func checkNumber(c *Command, kind *rooms.Class) *Refusal {
 	switch {
@@ -119,12 +183,6 @@ func checkNumber(c *Command, kind *rooms.Class) *Refusal {
 	}
 	return nil
 }
-
-// isOver reports whether nothing new can arrive for the board any more.
-func (r *rules) isOver(now time.Time) bool { return r.over != 0 && now.UnixMilli() >= r.over }
-
-// isGone reports whether the board's keys have expired.
-func (r *rules) isGone(now time.Time) bool { return r.expires != 0 && now.UnixMilli() >= r.expires }
 
 // findBoard returns the board of a command and its class, nil for a board without class.
 // It sets the board of a command that names a class: that of the period of its time.
@@ -176,4 +234,38 @@ func noBoard(err error) error {
 		return &Refusal{"at", err}
 	}
 	return &Refusal{"bad_dims", err}
+}
+
+// maxAhead is how long before its period a command may arrive, and how far its time may be ahead of the clock.
+const maxAhead = time.Minute
+
+// outside returns why a command that has arrived at a time is too late or too early for a period, or nil. Arrival
+// decides and not the time at which Redis applies the command, so that an outage of Redis loses none.
+func outside(p class.Period, grace time.Duration, arrived time.Time) *Refusal {
+	switch {
+	case p.Tag == "":
+		return nil
+	case arrived.Sub(p.End) > grace:
+		return &Refusal{"late", fmt.Errorf("period %s ended at %s, more than %v before the command arrived at %s",
+			p.Tag, p.End.Format(time.RFC3339), grace, arrived.In(p.End.Location()).Format(time.RFC3339))}
+	case p.Start.Sub(arrived) > maxAhead:
+		return &Refusal{"early", fmt.Errorf("period %s begins at %s, more than %v after the command arrived: check the clock of the sender",
+			p.Tag, p.Start.Format(time.RFC3339), maxAhead)}
+	}
+	return nil
+}
+
+// How far the writer's clock and Redis's may differ: beyond the grace of a class by
+// clockTolerance, and never by more than maxClockDifference, as orders are forgotten by them, too.
+const (
+	clockTolerance     = time.Second
+	maxClockDifference = time.Minute
+)
+
+// clockLimit returns how far the clocks may differ for a command of a class (nil: none) to be judged by them.
+func clockLimit(kind *rooms.Class) time.Duration {
+	if kind == nil || !kind.Calendar().Periodic() {
+		return maxClockDifference
+	}
+	return min(kind.Grace+clockTolerance, maxClockDifference)
 }

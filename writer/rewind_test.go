@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -627,4 +628,11 @@ func (d *durableFixture) published(t *testing.T) (all []wire.Update) {
 		all = append(all, u)
 	}
 	return all
+}
+
+// Where the last durable class was taken out, what it has left is looked after by the setting.
+func TestOrderLifeWithoutDurableClasses(t *testing.T) {
+	t.Parallel()
+	a := asker{tiers: tiers{}, positions: positions{&adopter{birth: birth{orderLife: time.Hour}}}}
+	equal(t, "order life", a.orderLife(slices.Max[[]time.Duration]), time.Hour)
 }

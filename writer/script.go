@@ -31,44 +31,28 @@ type features struct {
 	Forget     bool // of a call with a command to forget a member
 }
 
-func (r *rules) features() features {
-	return features{
-		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{}, Gain: r.guard.Gain > 0, Trim: r.trim > 0, Best: r.best, By: r.by || r.data(), Data: r.data(), Durable: r.durable(), Prime: r.prime,
-	}
+// sections are those of apply.lua.
+var sections = map[string]func(features) bool{
+	"Ties":    func(f features) bool { return f.Ties },
+	"Last":    func(f features) bool { return f.Last },
+	"Guard":   func(f features) bool { return f.Guard },
+	"Gain":    func(f features) bool { return f.Gain },
+	"Trim":    func(f features) bool { return f.Trim },
+	"Best":    func(f features) bool { return f.Best },
+	"By":      func(f features) bool { return f.By },
+	"Data":    func(f features) bool { return f.Data },
+	"Durable": func(f features) bool { return f.Durable },
+	"Prime":   func(f features) bool { return f.Prime },
+	"Hidden":  func(f features) bool { return f.Hidden },
+	"Forget":  func(f features) bool { return f.Forget },
+	"Plain":   func(f features) bool { return !f.Hidden },
+	"Origin":  func(f features) bool { return f.Durable && !f.Trim },
 }
 
 // has reports whether a section of apply.lua is needed. It panics for one that no script has.
 func (f features) has(section string) bool {
-	switch section {
-	case "Ties":
-		return f.Ties
-	case "Last":
-		return f.Last
-	case "Guard":
-		return f.Guard
-	case "Gain":
-		return f.Gain
-	case "Trim":
-		return f.Trim
-	case "Best":
-		return f.Best
-	case "By":
-		return f.By
-	case "Data":
-		return f.Data
-	case "Durable":
-		return f.Durable
-	case "Prime":
-		return f.Prime
-	case "Hidden":
-		return f.Hidden
-	case "Forget":
-		return f.Forget
-	case "Plain":
-		return !f.Hidden
-	case "Origin":
-		return f.Durable && !f.Trim
+	if needed := sections[section]; needed != nil {
+		return needed(f)
 	}
 	panic(fmt.Sprintf("apply.lua: --if %s", section)) // a file of this package
 }
@@ -106,6 +90,10 @@ func (f features) choose(source string) string {
 	}
 	return chosen.String()
 }
+
+// mayBeHidden reports whether boards of these features can hide members. One that does, and was given others, is not
+// changed: [errHides].
+func (f features) mayBeHidden() bool { return !f.Trim && !f.Data }
 
 // noLimit stands for a limit that a guard does not have.
 const noLimit = 1 << 53

@@ -1,24 +1,17 @@
 package writer
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
 )
 
-const (
-	// statusTime is how long GET /v1/status waits for Redis and Kafka.
-	statusTime = 2 * time.Second
-	// shownReasons is how many reasons of refused commands it lists.
-	shownReasons = 10
-)
+// statusTime is how long GET /v1/status waits for Redis and Kafka.
+const statusTime = 2 * time.Second
 
 // status is what GET /v1/status shows beside what is of the process; its JSON is stable.
 type status struct {
@@ -31,27 +24,6 @@ type status struct {
 	Refused       []refusedCount    `json:"refused"` // the most frequent reasons
 	Classes       []classStatus     `json:"classes"` // in force
 	Gains         gainsStatus       `json:"gains"`
-}
-
-// answer is how a service answered a call of the status, or what is known of the command topic for durable classes.
-type answer struct {
-	State   string  `json:"state"` // ok, failing; of the command topic also unknown
-	Latency float64 `json:"latency_ms"`
-	Error   string  `json:"error,omitempty"`
-}
-
-type partitionStatus struct {
-	Partition int32 `json:"partition"`
-	// Next is the offset of the record that the writer takes next, End that of the next
-	// record to come, and Lag their difference; nil while the client does not know.
-	Next *int64 `json:"next"`
-	End  *int64 `json:"end"`
-	Lag  *int64 `json:"lag"`
-}
-
-type refusedCount struct {
-	Reason string `json:"reason"`
-	Count  int    `json:"count"` // since the process started
 }
 
 // classStatus is what a class has writers do.
@@ -98,10 +70,6 @@ func (s statusPage) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	httpserve.WriteJSON(rw, http.StatusOK, s.read(r.Context()))
 }
 
-// Status returns what GET /v1/status shows, to be marshalled to JSON. It asks Redis and Kafka
-// and takes at most two seconds.
-func (w *Writer) Status(ctx context.Context) any { return statusPage{w.processor}.read(ctx) }
-
 func (s statusPage) read(ctx context.Context) status {
 	ctx, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
@@ -143,14 +111,11 @@ func (s statusPage) askKafka(ctx context.Context) error {
 	if to == nil {
 		return errors.New("the writer is not running yet, or no longer")
 	}
-	client, err := to.use()
-	if err != nil {
-		return err
-	}
-	defer client.users.Done()
 	deadline, _ := ctx.Deadline()
-	_, err = client.GetMetadata(&s.opts.Names.Commands, false, max(int(time.Until(deadline).Milliseconds()), 1))
-	return err
+	return to.with(func(c *kafkaClient) error {
+		_, err := c.GetMetadata(&s.opts.Names.Commands, false, max(int(time.Until(deadline).Milliseconds()), 1))
+		return err
+	})
 }
 
 func classStatusOf(c *rooms.Class) classStatus {
@@ -163,16 +128,4 @@ func classStatusOf(c *rooms.Class) classStatus {
 		}
 	}
 	return st
-}
-
-// most returns the most frequent reasons.
-func (c *reasonCounts) most() []refusedCount {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	counts := make([]refusedCount, 0, len(c.of))
-	for _, reason := range slices.Sorted(maps.Keys(c.of)) {
-		counts = append(counts, refusedCount{reason, c.of[reason]})
-	}
-	slices.SortStableFunc(counts, func(a, b refusedCount) int { return cmp.Compare(b.Count, a.Count) })
-	return counts[:min(len(counts), shownReasons)]
 }

@@ -1,29 +1,14 @@
 package writer
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"rankcache/internal/kafka"
-	"rankcache/rooms"
 	"rankcache/writer/internal/rewind"
 )
-
-const postHeader = "post" // of a record of the command topic names the post that it is of
-
-// postOf returns the name of a record's post, "" if it is of none.
-func postOf(m *kafka.Message) string {
-	for _, h := range m.Headers {
-		if h.Key == postHeader {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
 
 // waits are the posts of durable classes. The reader of its partition tells what has become of one that is not applied
 // at once, or is refused then: it alone has all that was accepted before. It is safe for concurrent use.
@@ -91,6 +76,9 @@ func (w *waits) drop(one *waiting) {
 	delete(w.of, one.name)
 }
 
+// lookAtPosts is how often Redis is asked about all posts that wait for readers of other writers.
+const lookAtPosts = 50 * time.Millisecond
+
 // due returns the posts that have waited for longer than a reader in this process takes, and whether any waits.
 func (w *waits) due() (due []*waiting, some bool) {
 	w.mu.Lock()
@@ -101,46 +89,6 @@ func (w *waits) due() (due []*waiting, some bool) {
 		}
 	}
 	return due, len(w.of) > 0
-}
-
-// waitsFor reports whether a class's posts wait: it is durable, and sequence matters on a board it changes.
-func (p *processor) waitsFor(kind *rooms.Class) bool {
-	return kind.Durable && (kind.Ordered() || slices.ContainsFunc(p.opts.Tiers.File().Fed(kind), func(to rooms.Fed) bool { return to.Ordered() }))
-}
-
-// clocksDiffer is how far the clocks of Redis and Kafka may differ for a post and its record to be judged alike.
-const clocksDiffer = 30 * time.Second
-
-// isClose reports whether a command taken in time, and appended by then, may be outside of its time by its record's.
-// Then its post waits: the reader judges, also when it reads the record again.
-func isClose(j *job, taken, appended time.Time) bool {
-	apart := clocksDiffer.Milliseconds()
-	late := j.rules.over != 0 && j.rules.over-appended.UnixMilli() < apart
-	return late || max(j.At, j.rules.start)-taken.UnixMilli() > maxAhead.Milliseconds()-apart
-}
-
-// await waits for the posts that the reader decides. The others don't hear of it any more.
-func (p *poster) await(ctx context.Context, posts []posted) {
-	for i := range posts {
-		post := &posts[i]
-		if post.wait == nil {
-			continue
-		}
-		if !post.waits || post.err != nil {
-			p.waits.drop(post.wait)
-			continue
-		}
-		select {
-		case v := <-post.wait.told:
-			post.Outcome, post.fed, post.done = v.Outcome, v.fed, true
-			if v.Refusal != nil {
-				post.err = v.Refusal
-			}
-		case <-ctx.Done():
-			p.waits.drop(post.wait)
-			post.err = &notYet{post.OrderID}
-		}
-	}
 }
 
 type notYet struct{ order string } // tells that it was not the turn of a posted command in time
@@ -161,15 +109,4 @@ func appendHeard(dst []heard, m *kafka.Message, o Outcome, fed []*job) []heard {
 		dst = append(dst, heard{name, verdict{o, fed}})
 	}
 	return dst
-}
-
-// answer answers the posts of this writer, and leaves the refusals of others.
-func (p *processor) answer(ctx context.Context, all []heard) {
-	var others []heard
-	for _, h := range all {
-		if !p.waits.tell(h.post, h.verdict) && h.Refusal != nil {
-			others = append(others, h)
-		}
-	}
-	p.leaveRefusals(ctx, others)
 }

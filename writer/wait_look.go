@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,11 +19,40 @@ import (
 	"rankcache/writer/internal/rewind"
 )
 
-const (
-	// lookAtPosts is how often Redis is asked about all posts that wait for readers of other writers.
-	lookAtPosts    = 50 * time.Millisecond
-	readTopicEvery = 10 * time.Second // how often it is looked whether the command topic was made again
-)
+const readTopicEvery = 10 * time.Second // how often it is looked whether the command topic was made again
+
+// answer answers the posts of this writer, and leaves the refusals of others.
+func (p *processor) answer(ctx context.Context, all []heard) {
+	var others []heard
+	for _, h := range all {
+		if !p.waits.tell(h.post, h.verdict) && h.Refusal != nil {
+			others = append(others, h)
+		}
+	}
+	p.leaveRefusals(ctx, others)
+}
+
+// leftRefusal is a refusal that the reader of one writer leaves in Redis for a post that waits in another.
+type leftRefusal struct {
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+}
+
+// leaveRefusals leaves the reasons of refused commands. Without one the post is answered by the position.
+func (p *processor) leaveRefusals(ctx context.Context, all []heard) {
+	if len(all) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	_, _ = p.applier.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, h := range all {
+			text, _ := json.Marshal(leftRefusal{h.Refusal.Reason, h.Refusal.Err.Error()}) // strings only
+			pipe.Set(ctx, p.opts.Names.AppliedKey(h.post), text, PostTimeout)
+		}
+		return nil
+	})
+}
 
 // looker answers the posts that wait for the readers of other writers by what Redis has.
 type looker struct {
@@ -89,6 +119,27 @@ func (l *looker) on(ctx context.Context, m master, posts []*waiting) (its []*wai
 		}
 	}
 	return its
+}
+
+// takeRefusals answers the posts whose refusals other readers have left.
+func (l *looker) takeRefusals(ctx context.Context, posts []*waiting) error {
+	left := make([]*redis.StringCmd, len(posts))
+	_, err := l.applier.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, one := range posts {
+			left[i] = p.Get(ctx, l.opts.Names.AppliedKey(one.name))
+		}
+		return nil
+	})
+	for i, one := range posts {
+		var r leftRefusal
+		if json.Unmarshal([]byte(left[i].Val()), &r) == nil {
+			l.waits.tell(one.name, verdict{Outcome: Outcome{Refusal: &Refusal{r.Reason, errors.New(r.Detail)}}})
+		}
+	}
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
 }
 
 // lookAt asks a master about posts, as [rewind.Look] tells.

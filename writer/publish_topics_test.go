@@ -177,7 +177,7 @@ func TestTopicOfAClass(t *testing.T) {
 		now := board.Period.End.Add(after)
 		named := (&rooms.File{Rules: file.ClassBoards(now)}).Resolve(nil)
 		p := &processor{opts: Options{Names: h.opts.Names, Tiers: tiers{all: named.Mode(board.ID, ""), file: file}},
-			applier: &applier{adopter: &adopter{now: func() time.Time { return now }}}}
+			applier: &applier{caller: &caller{adopter: &adopter{now: func() time.Time { return now }}}}}
 		equal(t, fmt.Sprintf("published %v after the end", after), len(p.appendUpdate(nil, job)), want)
 	}
 }

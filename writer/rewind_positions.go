@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
+	"fmt"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -68,6 +69,11 @@ func (p positions) write(ctx context.Context, all []rewind.WritePosition) (rewin
 		args = append(args, w.Partition, w.Topic, w.Next, digit(w.Heal), digit(w.Reset))
 	}
 	return answerOf(positionsScript.Run(ctx, p.client, p.keys(one.Master), args...).Text())
+}
+
+// markDamaged marks a master, so that boards that begin there are asked for.
+func (p positions) markDamaged(ctx context.Context, a rewind.MarkDamaged) (rewind.Answer, error) {
+	return answerOf(positionsScript.Run(ctx, p.client, p.keys(a.Master), string(a.Era), a.Life, wire.PositionsDamaged, fmt.Sprint(p.now().UnixMilli(), " ", a.Partitions)).Text())
 }
 
 func answerOf(reply string, err error) (rewind.Answer, error) {

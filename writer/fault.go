@@ -14,29 +14,58 @@ import (
 	"rankcache/rooms"
 )
 
+// stallAfter is how long a batch may be applied, or published, before the writer tells that it does not get on.
+const stallAfter = 30 * time.Second
+
+// stall knows since when batches are in hand, and the last error. It is safe for concurrent use.
+type stall struct {
+	applying, publishing atomic.Pointer[time.Time] // nil: no batch
+	last                 atomic.Pointer[error]
+}
+
+// take notes that a stage has a batch, until done is called.
+func (s *stall) take(stage *atomic.Pointer[time.Time]) (done func()) {
+	s.last.Store(nil)
+	stage.Store(new(time.Now()))
+	return func() { stage.Store(nil) }
+}
+
+// failed notes an error of an attempt, which it returns.
+func (s *stall) failed(err error) error {
+	if err != nil {
+		s.last.Store(&err)
+	}
+	return err
+}
+
+// lasts returns for how long the batch that is longest in hand is.
+func (s *stall) lasts() (longest time.Duration) {
+	for _, stage := range []*atomic.Pointer[time.Time]{&s.applying, &s.publishing} {
+		if since := stage.Load(); since != nil {
+			longest = max(longest, time.Since(*since))
+		}
+	}
+	return longest
+}
+
+// fault returns why the writer does not get on, nil while it does.
+func (s *stall) fault() error {
+	took := s.lasts()
+	if took < stallAfter {
+		return nil
+	}
+	err := errors.New("no answer")
+	if last := s.last.Load(); last != nil {
+		err = *last
+	}
+	return fmt.Errorf("commands stand still for %v: %w", took.Round(time.Second), err)
+}
+
 const (
 	// lookAtLog is how often the command topic is judged for the classes, readLogEvery its settings are read.
 	lookAtLog    = time.Second
 	readLogEvery = 30 * time.Second
 )
-
-// commandKey returns a command's key in the command topic: what keeps the sequence of those that don't commute.
-func commandKey(c *Command, kind *rooms.Class) string {
-	if kind.OrderedAsBoard() {
-		return string(c.Board)
-	}
-	return c.Member
-}
-
-// countKey counts a record whose sequence among those of its member or board is chance.
-func (p *processor) countKey(j *job, key []byte) {
-	if kind := j.rules.kind; kind != nil && kind.Durable && kind.Ordered() && string(key) != commandKey(j.Command, kind) {
-		p.metrics.otherKeys.WithLabelValues(kind.Name()).Inc()
-	}
-}
-
-// errUnfit reports that the command topic does not keep what durable classes need.
-var errUnfit = errors.New("posts of durable classes are refused")
 
 // commandLog knows whether the command topic is fit for the durable classes in force. It is safe for concurrent use.
 type commandLog struct {
@@ -63,23 +92,6 @@ func (s *logSettings) fit(kind *rooms.Class) error {
 		return fmt.Errorf("%w: class %s: %w", errUnfit, kind.Name(), err)
 	}
 	return nil
-}
-
-// logFits returns why a post of a durable class is not to be taken now.
-func (p *processor) logFits(ctx context.Context, kind *rooms.Class) error {
-	if err := p.rewinds.deniedBy(); err != nil {
-		return fmt.Errorf("%w: class %s: %w", errUnfit, kind.Name(), err)
-	}
-	if p.commands.last.Load() == nil {
-		to := p.producer.Load()
-		if to == nil {
-			return errors.Join(errNotRecorded, errClosed)
-		}
-		if err := p.retry(ctx, "kafka", func() error { return p.commands.read(ctx, to) }); err != nil {
-			return errors.Join(errNotRecorded, err)
-		}
-	}
-	return p.commands.last.Load().fit(kind)
 }
 
 func (l *commandLog) read(ctx context.Context, from *producer) error {
@@ -113,6 +125,13 @@ func (l *commandLog) run(ctx context.Context, from *producer) {
 	}
 }
 
+// answer is how a service answered a call of the status, or what is known of the command topic for durable classes.
+type answer struct {
+	State   string  `json:"state"` // ok, failing; of the command topic also unknown
+	Latency float64 `json:"latency_ms"`
+	Error   string  `json:"error,omitempty"`
+}
+
 // state returns how the topic is for durable classes, the first error, and how many of them are refused.
 func (l *commandLog) state() (st answer, refused int) {
 	last := l.last.Load()
@@ -133,15 +152,4 @@ func (l *commandLog) state() (st answer, refused int) {
 		}
 	}
 	return st, refused
-}
-
-// logFault returns why posts of durable classes are refused, nil while none are.
-func (w *Writer) logFault() error {
-	if err := w.rewinds.deniedBy(); err != nil {
-		return fmt.Errorf("%w: %w", errUnfit, err)
-	}
-	if st, refused := w.commands.state(); refused > 0 {
-		return fmt.Errorf("%s (%d classes)", st.Error, refused)
-	}
-	return nil
 }

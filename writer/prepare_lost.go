@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,36 +29,12 @@ var (
 	errNotJudged = errors.New("it is not known yet whether Redis has lost boards: the positions of the command topic are being read")
 )
 
-// Which boards prepare.lua may begin: those that are not there, and those of an earlier era. Of others it answers 'b'.
-const (
-	beginAny   = ""
-	beginThere = "there" // in this era, if it has them
-	beginNone  = "none"
-)
-
-// asksLedger reports whether the ledger has the board, also if Redis does not.
-func (r *rules) asksLedger() bool { return r.kind != nil && r.kind.Ledger }
-
-// begins returns which boards of a class with a ledger may begin without a question.
-func (of *round) begins() string {
-	if of.sawDamage() {
-		return beginNone
-	}
-	return beginThere
-}
-
-// sawDamage reports whether a master was damaged when the round began.
-func (of *round) sawDamage() bool {
-	for _, h := range of.hashes {
-		if h.Damaged {
-			return true
-		}
-	}
-	return false
-}
-
 // lostBoards are those that wait for the ledger. It is safe for concurrent use.
 type lostBoards struct {
+	client redis.UniversalClient
+	names  wire.Names
+	judged *atomic.Pointer[round] // the rewinder's; nil: there is none
+
 	mu    sync.Mutex // nothing is called under it
 	round *round     // in which they were asked for
 	on    map[rankcache.BoardID]string
@@ -100,30 +77,30 @@ func (l *lostBoards) count(of *round) int {
 	return len(l.on)
 }
 
-func (a *adopter) present() *round {
-	if a.judged == nil {
+func (l *lostBoards) present() *round {
+	if l.judged == nil {
 		return noRewinds
 	}
-	return a.judged.Load()
+	return l.judged.Load()
 }
 
 // mayBegin returns nil if a board that Redis lacks may begin: the positions are those that were judged, and its master
 // is undamaged or the ledger has answered. Else it is errLost, a [*Refusal], or Redis's error.
-func (a *adopter) mayBegin(ctx context.Context, b rankcache.BoardID, now *round) error {
-	tag, err := masters.Of(ctx, a.client, a.names.MetaKey(b))
+func (l *lostBoards) mayBegin(ctx context.Context, b rankcache.BoardID, now *round) error {
+	tag, err := masters.Of(ctx, l.client, l.names.MetaKey(b))
 	if err != nil {
 		return err
 	}
-	return a.ask(ctx, now, tag, b)[0]
+	return l.ask(ctx, now, tag, b)[0]
 }
 
 // ask asks for boards of one master, and notes which wait. It returns an error for each.
-func (a *adopter) ask(ctx context.Context, now *round, tag string, boards ...rankcache.BoardID) []error {
+func (l *lostBoards) ask(ctx context.Context, now *round, tag string, boards ...rankcache.BoardID) []error {
 	args := []any{now.hashes[rewind.Master(tag)].Life}
 	for _, b := range boards {
 		args = append(args, string(b))
 	}
-	reply, err := askScript.Run(ctx, a.client, []string{a.names.AppliedKey(tag), a.names.WantedKey(tag), a.names.AnswersKey(tag)}, args...).Result()
+	reply, err := askScript.Run(ctx, l.client, []string{l.names.AppliedKey(tag), l.names.WantedKey(tag), l.names.AnswersKey(tag)}, args...).Result()
 	answers, isList := reply.([]any)
 	switch {
 	case err == nil && reply == "gone":
@@ -136,7 +113,7 @@ func (a *adopter) ask(ctx context.Context, now *round, tag string, boards ...ran
 		if errs[i] = err; err == nil && isList {
 			errs[i] = answered(answers[i])
 		}
-		a.lost.note(now, b, tag, errors.Is(errs[i], errLost))
+		l.note(now, b, tag, errors.Is(errs[i], errLost))
 	}
 	return errs
 }
@@ -153,14 +130,14 @@ func answered(answer any) error {
 }
 
 // await marks the jobs of boards that still wait, after one question for all of them on a master.
-func (a *adopter) await(ctx context.Context, jobs []*job) {
+func (l *lostBoards) await(ctx context.Context, jobs []*job) {
 	for _, j := range jobs {
 		j.waits = false
 	}
-	now, waits := a.present(), make(map[rankcache.BoardID]bool)
-	for tag, boards := range a.lost.among(now, jobs) {
+	now, waits := l.present(), make(map[rankcache.BoardID]bool)
+	for tag, boards := range l.among(now, jobs) {
 		for part := range slices.Chunk(boards, maxBatch) {
-			for i, err := range a.ask(ctx, now, tag, part...) {
+			for i, err := range l.ask(ctx, now, tag, part...) {
 				waits[part[i]] = errors.Is(err, errLost)
 			}
 		}
@@ -171,12 +148,12 @@ func (a *adopter) await(ctx context.Context, jobs []*job) {
 }
 
 // mayBeLost reports whether a board that has no record of an order id may get one from the ledger.
-func (a *adopter) mayBeLost(ctx context.Context, j *job) (bool, error) {
-	now := a.present()
+func (l *lostBoards) mayBeLost(ctx context.Context, j *job) (bool, error) {
+	now := l.present()
 	if !j.rules.asksLedger() || !now.sawDamage() {
 		return false, nil
 	}
-	err := a.mayBegin(ctx, j.Board, now)
+	err := l.mayBegin(ctx, j.Board, now)
 	if errors.Is(err, errLost) {
 		return true, nil
 	}
@@ -184,9 +161,4 @@ func (a *adopter) mayBeLost(ctx context.Context, j *job) (bool, error) {
 		err = nil
 	}
 	return false, err
-}
-
-// markDamaged marks a master, so that boards that begin there are asked for.
-func (p positions) markDamaged(ctx context.Context, a rewind.MarkDamaged) (rewind.Answer, error) {
-	return answerOf(positionsScript.Run(ctx, p.client, p.keys(a.Master), string(a.Era), a.Life, wire.PositionsDamaged, fmt.Sprint(p.now().UnixMilli(), " ", a.Partitions)).Text())
 }

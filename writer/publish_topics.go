@@ -6,29 +6,10 @@ import (
 	"maps"
 	"strings"
 	"sync"
-	"time"
 
 	"rankcache/internal/kafka"
-	"rankcache/rooms"
 	"rankcache/wire"
 )
-
-// Topics configures how missing topics are created.
-type Topics struct {
-	// Partitions of a topic that boards of a class share, each in one. 0: one, as of a board's own topic.
-	Partitions        int
-	Replication       int               // factor. 0: the broker's default.
-	Settings          map[string]string // of a board's topic, which override [DefaultTopicSettings]
-	CommandPartitions int               // of the command topic. 0: it is not created.
-	LedgerPartitions  int               // of the ledger's topic. 0: DefaultLedgerPartitions.
-}
-
-// DefaultTopicSettings keep all updates while the topic exists: a sidecar can rebuild the board from the first.
-func DefaultTopicSettings() map[string]string {
-	return map[string]string{"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
-}
-
-const DefaultLedgerPartitions = 12 // let as many consumers share the ledger's topic
 
 // ledgerRetention is longer than a database should be away, in milliseconds.
 const ledgerRetention = "2592000000" // 30 days
@@ -37,20 +18,17 @@ const maxKnownTopics = 100_000 // limits the cache of existing topics; it is cle
 
 // topics creates missing topics. It is safe for concurrent use.
 type topics struct {
-	conf     Topics
-	tiers    Tiers
-	commands string
-	refused  string // made like the command topic
-	ledger   string
-	classes  string // the prefix of topics that boards share
-	metrics  *metrics
+	conf    Topics
+	tiers   Tiers
+	names   wire.Names
+	metrics *metrics
 
 	mu    sync.Mutex      // not held during requests to the broker
 	known map[string]bool // topics found or created by this process
 }
 
 func newTopics(conf Topics, names wire.Names, tiers Tiers, m *metrics) *topics {
-	return &topics{conf: conf, tiers: tiers, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, classes: names.ClassPrefix, metrics: m, known: make(map[string]bool)}
+	return &topics{conf: conf, tiers: tiers, names: names, metrics: m, known: make(map[string]bool)}
 }
 
 // ensure creates the missing ones of the boards' topics, and of the topics of refused commands and of the ledger.
@@ -60,18 +38,18 @@ func (t *topics) ensure(ctx context.Context, admin kafka.Admin, names []string) 
 	var specs []kafka.TopicSpec
 	for _, name := range t.unknown(names) {
 		switch name {
-		case t.refused:
+		case t.names.Refused: // made like the command topic
 			specs = append(specs, t.commandSpec(name))
 			continue
-		case t.ledger:
+		case t.names.Ledger:
 			specs = append(specs, kafka.TopicSpec{Topic: name, NumPartitions: cmp.Or(t.conf.LedgerPartitions, DefaultLedgerPartitions),
 				ReplicationFactor: t.conf.Replication, Config: map[string]string{"retention.ms": ledgerRetention}})
 			continue
-		case t.commands: // made at the start
+		case t.names.Commands: // made at the start
 			continue
 		}
 		spec := kafka.TopicSpec{Topic: name, NumPartitions: 1, ReplicationFactor: t.conf.Replication, Config: config}
-		if strings.HasPrefix(name, t.classes) {
+		if strings.HasPrefix(name, t.names.ClassPrefix) {
 			spec.NumPartitions = max(t.conf.Partitions, 1)
 		}
 		specs = append(specs, spec)
@@ -84,7 +62,7 @@ func (t *topics) ensureCommands(ctx context.Context, admin kafka.Admin) error {
 	if t.conf.CommandPartitions == 0 {
 		return nil
 	}
-	spec := t.commandSpec(t.commands)
+	spec := t.commandSpec(t.names.Commands)
 	spec.Config = kafka.CommandLogSettings(t.tiers.File().DurableOrders())
 	return t.create(ctx, admin, []kafka.TopicSpec{spec})
 }
@@ -130,32 +108,4 @@ func (t *topics) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, name)
-}
-
-const makeTopicsEvery = time.Second // how often it is looked which boards are super-hot
-
-// makeTopics makes topics of super-hot boards until ctx ends: a class's before they begin, as sidecars open empty
-// boards by them, those that rooms name also while nobody changes them.
-func (w *Writer) makeTopics(ctx context.Context, p *producer) {
-	limit := logLimit()
-	for ctx.Err() == nil {
-		if err := p.makeTopics(ctx, w.superHotTopics(w.applier.now())); err != nil && ctx.Err() == nil {
-			limit.Do(func() { w.log.Warn("topics of super-hot boards can't be made, retrying", "err", err) })
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(makeTopicsEvery):
-		}
-	}
-}
-
-// superHotTopics returns the topics of the super-hot boards that have not ended.
-func (w *Writer) superHotTopics(now time.Time) (names []string) {
-	file := w.opts.Tiers.File()
-	for _, board := range w.opts.Tiers.Boards(rooms.ModeSuperHot) {
-		if log := file.Log(w.opts.Names, board); log.Last.IsZero() || !now.After(log.Last) {
-			names = append(names, log.Topic)
-		}
-	}
-	return names
 }

@@ -4,79 +4,20 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"rankcache"
 	"rankcache/internal/kafka"
 )
 
 const (
-	// maxBatch is the most records of a batch, which costs one round trip to Redis and is repeated after a crash.
-	maxBatch     = 1000
 	pollEvery    = 100 * time.Millisecond // how often an idle consumer checks whether to stop
 	leaveTimeout = 5 * time.Second        // how long a static member may take to leave; else the session times out
 	cutTimeout   = time.Second            // bounds a question for the start of a partition
 )
-
-// maxKept is the most records that wait for the ledger in memory, about 10 MB. With as many nothing more is read.
-const maxKept = 20_000
-
-// batch is a sequence of records of the command topic.
-type batch struct {
-	round   *round
-	topic   string           // its id; "" if it is not known
-	records []*kafka.Message // those that were kept of the batch before come first
-	polled  time.Time        // the first one
-	ends    offsets
-	left    offsets             // the first of each partition that were left out, and are to be read again
-	kept    []*kafka.Message    // those that are not done, as boards wait for the ledger
-	sent    map[sentUpdate]bool // what came of those already, here or in earlier batches
-}
-
-// sentUpdate is an update of a board by a record that is kept.
-type sentUpdate struct {
-	record *kafka.Message
-	board  rankcache.BoardID
-}
-
-func (b *batch) leave(m *kafka.Message) {
-	if _, ok := b.left[m.TopicPartition.Partition]; !ok {
-		b.left[m.TopicPartition.Partition] = m.TopicPartition.Offset
-	}
-}
-
-// keep keeps a record for the next batch, if one of its jobs waits: all of it comes again, and what is applied now is
-// then a repeat, which is not published once more. It is not committed, nor told by a position.
-func (b *batch) keep(m *kafka.Message, jobs ...*job) (kept bool) {
-	if kept = slices.ContainsFunc(jobs, func(j *job) bool { return j.waits }); !kept {
-		return false
-	}
-	b.kept = append(b.kept, m)
-	for _, j := range jobs {
-		one := sentUpdate{m, j.Board}
-		if j.told = j.told || b.sent[one]; !j.waits {
-			b.sent[one] = true
-		}
-	}
-	return true
-}
-
-// cap has the batch end before the first record of each partition that is kept.
-func (b *batch) cap() {
-	for _, m := range b.kept {
-		if at := m.TopicPartition; b.ends[at.Partition] > at.Offset {
-			b.ends[at.Partition] = at.Offset
-		}
-	}
-}
-
-type offsets map[int32]kafka.Offset // holds the next offset to process of each partition
 
 // consumer reads the command topic as a member of the writers' group.
 type consumer struct {
@@ -157,57 +98,6 @@ func (c *consumer) leave() {
 	}
 }
 
-// next waits for a record and returns it with those fetched: few at low load, many if batches take long. Kept records
-// of last come first if their round is not over. Nil: ctx has ended; an error: the client failed.
-func (c *consumer) next(ctx context.Context, last *batch) (*batch, error) {
-	for ctx.Err() == nil {
-		if !c.follow() {
-			if _, err := c.poll(pollEvery); err != nil { // it is read again
-				return nil, err
-			}
-			continue
-		}
-		b := &batch{round: c.round, topic: c.reading(), ends: make(offsets), left: make(offsets), sent: make(map[sentUpdate]bool)}
-		if last != nil && last.round == c.round && len(last.kept) > 0 {
-			b.records, b.polled, b.sent = last.kept, last.polled, last.sent
-			for _, m := range last.kept {
-				p := m.TopicPartition.Partition
-				b.ends[p] = kafka.Offset(c.at[p])
-			}
-		}
-		kept := len(b.records)
-		c.pauseAt(kept)
-		for wait := pollEvery; len(b.records) < kept+maxBatch; wait = 0 {
-			m, err := c.poll(wait)
-			if err != nil {
-				return nil, err
-			}
-			if m == nil || !c.take(b, m) {
-				break
-			}
-		}
-		if len(b.ends) > 0 || kept > 0 {
-			return b, nil
-		}
-	}
-	return nil, nil
-}
-
-// pauseAt has nothing fetched while enough records are kept. Polling goes on, so that the group keeps the writer.
-func (c *consumer) pauseAt(kept int) {
-	if full := kept >= maxKept; full != c.full {
-		var err error
-		if c.full = full; full {
-			err = c.client.Pause(c.mine())
-		} else {
-			err = c.client.Resume(c.mine())
-		}
-		if err != nil {
-			c.logError(err)
-		}
-	}
-}
-
 // poll returns a record, a partition's end as a message with an error, or nil after an event or without one.
 func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
 	m, err := c.client.Record(wait)
@@ -230,6 +120,52 @@ func (c *consumer) logError(err error) {
 	c.errorLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
 }
 
+// mine returns the partitions that this writer has.
+func (c *consumer) mine() []kafka.TopicPartition {
+	mine, err := c.client.Assignment()
+	if err != nil {
+		c.logError(err)
+	}
+	return mine
+}
+
+func numbers(of []kafka.TopicPartition) []int32 {
+	all := make([]int32, len(of))
+	for i := range of {
+		all[i] = of[i].Partition
+	}
+	return all
+}
+
+func (c *consumer) seekTo(partition int32, offset kafka.Offset) error {
+	at := kafka.On(c.topic, partition)
+	at.Offset = offset
+	return c.client.Seek(at, 0)
+}
+
+// sought reports whether partitions are read from where they are to be. One that was just assigned is not for a moment.
+func (c *consumer) sought(err error) bool {
+	if err != nil && kafka.Code(err) != kafka.ErrState {
+		c.logError(err)
+	}
+	return err == nil
+}
+
+// identify asks for the id of the topic.
+func (c *consumer) identify(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return c.client.TopicID(ctx, c.topic)
+}
+
+// reading returns the id of the topic that is read, "" while it is not known.
+func (c *consumer) reading() string {
+	if id := c.reads.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
 // commit commits a topic's offsets in partitions still assigned here; others' new owners repeat the rest.
 func (c *consumer) commit(ends offsets, topic string) error {
 	mine, err := c.client.Assignment()
@@ -237,7 +173,8 @@ func (c *consumer) commit(ends offsets, topic string) error {
 		return fmt.Errorf("kafka assignment: %w", err)
 	}
 	var commits []kafka.TopicPartition
-	note := kafka.Note{Topic: topic, Positions: c.keepsPositions()}.String()
+	// That masters have positions is noted beside offsets: else a master without is not damaged.
+	note := kafka.Note{Topic: topic, Positions: c.rewinds.round.Load().number > 0}.String()
 	for _, tp := range mine {
 		if end, ok := ends[tp.Partition]; ok {
 			commits = append(commits, kafka.TopicPartition{Topic: &c.topic, Partition: tp.Partition, Offset: end, Metadata: &note})
@@ -256,6 +193,15 @@ func (c *consumer) commit(ends offsets, topic string) error {
 		}
 	}
 	return nil
+}
+
+type partitionStatus struct {
+	Partition int32 `json:"partition"`
+	// Next is the offset of the record that the writer takes next, End that of the next
+	// record to come, and Lag their difference; nil while the client does not know.
+	Next *int64 `json:"next"`
+	End  *int64 `json:"end"`
+	Lag  *int64 `json:"lag"`
 }
 
 // status returns how far the client has come in its partitions. It calls no server.
@@ -281,26 +227,4 @@ func (c *consumer) status() (all []partitionStatus) {
 		all = append(all, st)
 	}
 	return all
-}
-
-// add records that everything before the ends is processed.
-func (o offsets) add(ends offsets) { maps.Copy(o, ends) }
-
-// keep adds the offsets of other partitions than there are.
-func (o offsets) keep(others offsets) {
-	for p, at := range others {
-		if _, ok := o[p]; !ok {
-			o[p] = at
-		}
-	}
-}
-
-// atMost lowers the offsets that are behind others.
-func (o offsets) atMost(others offsets) offsets {
-	for p, at := range others {
-		if end, ok := o[p]; ok {
-			o[p] = min(end, at)
-		}
-	}
-	return o
 }

@@ -1,14 +1,13 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,7 +15,6 @@ import (
 
 	"rankcache"
 	"rankcache/internal/redisclock"
-	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -40,6 +38,7 @@ const (
 
 // adopter makes boards ready: birth, turn of orders, adoption of changed ones. Concurrent use is safe.
 type adopter struct {
+	eras
 	client  redis.UniversalClient
 	names   wire.Names
 	tiers   Tiers
@@ -51,8 +50,6 @@ type adopter struct {
 	now       func() time.Time // clock.Now, except in tests
 	buckets   bucketCounts
 	adoptions singleflight.Group // by board
-	eras      eras
-	judged    *atomic.Pointer[round] // the rewinder's; nil: there is none
 	lost      lostBoards
 }
 
@@ -63,9 +60,12 @@ type birth struct {
 	addAtOnce       int // members that prepare.lua adds up itself
 }
 
+const maxAtOnce = 5000 // the most members that prepare.lua adds up itself, in some milliseconds
+
 func newAdopter(opts Options, m *metrics) *adopter {
 	clock := redisclock.New(opts.Redis)
-	return &adopter{client: opts.Redis, names: opts.Names, tiers: opts.Tiers, metrics: m, log: opts.Log, clock: clock, now: clock.Now,
+	return &adopter{eras: eras{client: opts.Redis}, lost: lostBoards{client: opts.Redis, names: opts.Names},
+		client: opts.Redis, names: opts.Names, tiers: opts.Tiers, metrics: m, log: opts.Log, clock: clock, now: clock.Now,
 		birth:   birth{opts.BoardLife, opts.OrderLife, opts.OrderBuckets, maxAtOnce},
 		buckets: bucketCounts{usual: opts.OrderBuckets}}
 }
@@ -112,6 +112,11 @@ func (a *adopter) adoption(ctx context.Context, b rankcache.BoardID) error {
 	}
 	a.adopted(b, members, time.Since(begin))
 	return nil
+}
+
+func (a *adopter) adopted(b rankcache.BoardID, members int64, took time.Duration) {
+	a.metrics.adoptions.Inc()
+	a.log.Info("board adopted: another client has made or changed it", "board", b, "members", members, "took", took)
 }
 
 func (a *adopter) meta(ctx context.Context, b rankcache.BoardID) (wire.Meta, error) {
@@ -173,53 +178,14 @@ func (a *adopter) textsOf(ctx context.Context, data string, rows []redis.Z, ther
 	return texts, nil
 }
 
-const (
-	readoptEvery = time.Second // how often boards are looked for whose sum is wrong
-	readoptPage  = 100         // about how many are adopted each time
-)
+// keepOf returns for how long a board is kept after its last change, as the scripts take it.
+func (a *adopter) keepOf(r *rules) int64 { return cmp.Or(r.keep, a.birth.life).Milliseconds() }
 
-// forgetScript removes a field of a hash if its value is unchanged.
-var forgetScript = redis.NewScript(`if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end return 0`)
-
-type readopter struct{ *adopter } // adopts boards whose sum in Redis is wrong. It is safe for concurrent use.
-
-// readopt adopts the boards of which a sidecar has found that their sum in Redis is wrong, until ctx ends.
-func (a readopter) readopt(ctx context.Context) {
-	limit := logLimit()
-	for range tick.Every(ctx, readoptEvery) {
-		if err := a.readoptOnce(ctx); err != nil && ctx.Err() == nil {
-			limit.Do(func() { a.log.Warn("boards with a wrong sum not adopted, retrying", "err", err) })
+func (a *adopter) appendCompanions(keys []string, b rankcache.BoardID, f features) []string {
+	for _, c := range wire.Companions() {
+		if f.has(c.Section()) {
+			keys = append(keys, a.names.CompanionKey(b, c))
 		}
 	}
-}
-
-func (a readopter) readoptOnce(ctx context.Context) error {
-	fields, _, err := a.client.HScan(ctx, a.names.Readopt, 0, "", readoptPage).Result()
-	if err != nil {
-		return err
-	}
-	for i := 0; i+1 < len(fields); i += 2 {
-		board, run := rankcache.BoardID(fields[i]), fields[i+1]
-		if err := a.readoptBoard(ctx, board, run); err != nil && asRefusal(err) == nil {
-			return err
-		}
-		if err := forgetScript.Run(ctx, a.client, []string{a.names.Readopt}, fields[i], run).Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readoptBoard adopts the board if run is still its run.
-func (a readopter) readoptBoard(ctx context.Context, b rankcache.BoardID, run string) error {
-	if n, err := strconv.ParseUint(run, 10, 53); b.Check() != nil || err != nil || n == 0 {
-		return nil // not of a sidecar
-	}
-	_, kind, _ := a.tiers.File().Board(b)
-	for range 3 { // the first may learn the number of buckets, and the eras
-		if err := a.prepare(ctx, b, rules{kind: kind, keep: keepAsItIs}, run); err != nil {
-			return err
-		}
-	}
-	return nil
+	return keys
 }

@@ -1,8 +1,10 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +13,47 @@ import (
 	"rankcache/wire"
 )
 
+// answerOutside sets outcomes of jobs outside of their period, and changes no score: the order's record if it came in
+// time, else the refusal. Posts of durable classes don't come here: a first one may be in the topic.
+func (a *caller) answerOutside(ctx context.Context, jobs []*job) error {
+	if !anyToSend(jobs) {
+		return nil
+	}
+	if err := a.clock.Compare(ctx, clockTolerance); err != nil {
+		return unavailable(err)
+	}
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.done || j.waits })
+	var failed error
+	for i, reply := range a.askRecords(ctx, jobs) {
+		failed = cmp.Or(failed, a.answerFromRecord(ctx, jobs[i], reply))
+	}
+	if failed != nil {
+		return unavailable(failed)
+	}
+	return nil
+}
+
+func (a *caller) answerFromRecord(ctx context.Context, j *job, reply recordReply) error {
+	record, forgotten, err := reply()
+	switch {
+	case err != nil:
+		return a.finish(j, "", err)
+	case record != "":
+		return a.fromRecord(j, record)
+	}
+	if j.waits, err = a.lost.mayBeLost(ctx, j); err != nil || j.waits {
+		return err
+	}
+	if err := a.clock.Check(j.clockLimit); err != nil {
+		return err
+	}
+	j.Outcome, j.done = Outcome{Refusal: j.outside}, true
+	if forgotten || j.rules.isGone(a.now()) {
+		j.Refusal = refusals["too_old"]
+	}
+	return nil
+}
+
 // recordReply returns the record of an order id, or nothing if it is not known, and then whether it may be forgotten.
 type recordReply func() (record string, forgotten bool, err error)
 
@@ -18,7 +61,7 @@ type recordReply func() (record string, forgotten bool, err error)
 var errOtherBuckets = errors.New("the board has another number of buckets")
 
 // askRecord asks for the record of a command's order id in a pipeline.
-func (a *applier) askRecord(ctx context.Context, p redis.Pipeliner, c *Command) recordReply {
+func (a *caller) askRecord(ctx context.Context, p redis.Pipeliner, c *Command) recordReply {
 	n := a.buckets.of(c.Board)
 	meta := p.Get(ctx, a.names.MetaKey(c.Board))
 	var sets [2]*redis.StringCmd
@@ -47,7 +90,7 @@ func (a *applier) askRecord(ctx context.Context, p redis.Pipeliner, c *Command) 
 }
 
 // askRecords asks for the records of the order ids of jobs, all at once.
-func (a *applier) askRecords(ctx context.Context, jobs []*job) []recordReply {
+func (a *caller) askRecords(ctx context.Context, jobs []*job) []recordReply {
 	replies := make([]recordReply, len(jobs))
 	if len(jobs) == 0 {
 		return replies
@@ -62,35 +105,9 @@ func (a *applier) askRecords(ctx context.Context, jobs []*job) []recordReply {
 }
 
 // fromRecord sets the outcome of a job from the record of its order id.
-func (a *applier) fromRecord(j *job, record string) error {
+func (a *caller) fromRecord(j *job, record string) error {
 	if !strings.HasPrefix(record, mark(j.Command)) {
 		return a.finish(j, "!order_conflict", nil)
 	}
 	return a.finish(j, "="+record, nil)
-}
-
-// lookUp looks whether order ids of posts that will wait are known: a repeat is answered at once, and not appended
-// again, unless boards that it feeds may lack it. Its error is that of Redis.
-func (p *poster) lookUp(ctx context.Context, posts []*posted) error {
-	jobs := make([]*job, len(posts))
-	for i, post := range posts {
-		jobs[i] = post.job
-	}
-	for i, reply := range p.applier.askRecords(ctx, jobs) {
-		post := posts[i]
-		record, _, err := reply()
-		if refusal := asRefusal(err); refusal != nil {
-			post.err, err = refusal, nil
-		}
-		if err != nil {
-			return unavailable(err)
-		}
-		if record != "" && len(post.rules.kind.Feeds)+len(post.rules.kind.RolledBy) == 0 {
-			if err := p.applier.fromRecord(post.job, record); err != nil {
-				return err
-			}
-			post.waits = !post.done
-		}
-	}
-	return nil
 }

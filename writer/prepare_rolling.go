@@ -12,10 +12,15 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/internal/tick"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
+
+// A board of a rolling class is the sum of several boards of another class. What changes one of these changes the
+// rolling boards of its period and of the next one, too. What ended periods give is sent by the controller as
+// primes, one for each member.
 
 // A writer without a rolling class changes boards and not their sums. So before it applies commands by such a file,
 // rolling boards that are there are made incomplete: with the class in force again they would seem whole. So does a
@@ -118,4 +123,72 @@ func (r *rolling) makeIncomplete(ctx context.Context, ids []string) error {
 		}
 	}
 	return nil
+}
+
+// rollingBoard is a board of a rolling class.
+type rollingBoard struct {
+	class.Board
+	kind *rooms.Class
+}
+
+// rollingBoards returns the rolling boards that increments of a board change. One whose period has no tag is left out.
+func rollingBoards(file *rooms.File, b rankcache.BoardID, kind *rooms.Class) (all []rollingBoard) {
+	if kind != nil && kind.Class != nil { // as it is by now
+		kind = file.Class(kind.Name())
+	}
+	if kind == nil || len(kind.RolledBy) == 0 {
+		return nil
+	}
+	board, ok := kind.Parse(b)
+	for _, name := range kind.RolledBy {
+		rolling := file.Class(name)
+		if !ok || rolling == nil || rolling.Rolling.Of != kind.Name() {
+			continue
+		}
+		into, _ := rolling.RolledInto(board)
+		for _, to := range into {
+			all = append(all, rollingBoard{to, rolling})
+		}
+	}
+	return all
+}
+
+// whole is what the hashes of a rolling board's primes have in their field ” if the board was made before the first
+// change of each board whose changes it gets as they come. One that was made later, as its class is newer, or as
+// somebody has deleted it, lacks some for ever.
+const whole = wire.Whole
+
+// wholeness returns that, or nothing. The board is to be made.
+func (a *adopter) wholeness(ctx context.Context, b rankcache.BoardID, kind *rooms.Class) (string, error) {
+	of := a.tiers.File().Class(kind.Rolling.Of)
+	board, ok := kind.Parse(b)
+	if of == nil || !ok {
+		return "", nil
+	}
+	before, err := board.Previous()
+	if err != nil {
+		return "", nil
+	}
+	for _, p := range []class.Period{before.Period, board.Period} {
+		source, err := of.In(board.Dims, p)
+		if err != nil {
+			return "", nil
+		}
+		meta, err := a.meta(ctx, source.ID)
+		if err != nil && !errors.Is(err, wire.ErrMeta) {
+			return "", err
+		}
+		if err != nil || meta.Seq > 0 {
+			return "", nil
+		}
+	}
+	return whole, nil
+}
+
+// primeKeys are the hashes of the primes that a rolling board has: a third set of orders, which is not turned.
+func (a *adopter) primeKeys(b rankcache.BoardID) (keys []string) {
+	for bucket := range a.buckets.of(b) {
+		keys = append(keys, a.names.OrdersKey(b, wire.PrimeSet, bucket))
+	}
+	return keys
 }

@@ -3,13 +3,11 @@ package writer
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache/internal/httpserve"
 	"rankcache/wire"
 )
 
@@ -30,12 +28,6 @@ type overRate struct {
 func (e *overRate) Error() string {
 	return fmt.Sprintf("member %.130q has had more than the %d changes a minute (--member-changes) on all boards together; post the same command with the same order again in %v",
 		e.member, e.limit, e.until.Round(time.Second))
-}
-
-func (e *overRate) problem() httpserve.Problem {
-	p := problem(http.StatusTooManyRequests, "member_changes", "Member is changed too often", e.Error())
-	p.RetryAfter = int(e.until/time.Second) + 1
-	return p
 }
 
 // limitRates refuses posts of members that were changed too often in this minute of the clock, by one counter a member

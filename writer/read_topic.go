@@ -21,21 +21,6 @@ func (c *consumer) watchTopic(ctx context.Context) {
 	}
 }
 
-// identify asks for the id of the topic.
-func (c *consumer) identify(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return c.client.TopicID(ctx, c.topic)
-}
-
-// reading returns the id of the topic that is read, "" while it is not known.
-func (c *consumer) reading() string {
-	if id := c.reads.Load(); id != nil {
-		return *id
-	}
-	return ""
-}
-
 // lookAtTopic has all partitions read from where they are to be, if the topic seems to be another one.
 func (c *consumer) lookAtTopic() {
 	if !c.replaced.Swap(false) {
