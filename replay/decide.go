@@ -8,9 +8,6 @@ import (
 	"rankcache"
 )
 
-// holeGrace is how long updates missing at the log's end are waited for: a writer may be about to produce them.
-const holeGrace = 2 * time.Second
-
 // gateInput is all that a gate knows of its board at one moment.
 type gateInput struct {
 	total TotalSource
@@ -125,6 +122,21 @@ func afterLoad(in *gateInput) step {
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("updates between %d and %d of the load are missing: loading again", in.have.Contiguous, in.after)}
 	}
 	return stay(rankcache.StateSnapshot, "loaded; waiting for update %d of %d", in.have.Contiguous, in.after)
+}
+
+// What is different for boards without seqs, of other programs: when they open, and how they are compared.
+
+// decideForeign opens a board without seqs once no update up to Redis's total is missing and a sample agrees.
+func decideForeign(in *gateInput) step {
+	switch have := in.have.Applied(); {
+	case in.total == TotalNone && in.members == 0:
+		return stay(rankcache.StateWaiting, "Redis has no such board yet")
+	case in.total == TotalOrders && in.target == 0:
+		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
+	case have < in.target:
+		return stay(rankcache.StateChecking, "the log gave %d of %d orders, and without seqs a load from Redis can't be joined to it", have, in.target)
+	}
+	return step{actCompare, rankcache.StateChecking, cmp.Or(in.differs, "comparing with Redis")}
 }
 
 func prove(in *gateInput) step {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,26 +8,6 @@ import (
 	"time"
 
 	"rankcache"
-)
-
-// What is different for boards without seqs, of other programs: when they open, and how they are compared.
-
-// decideForeign opens a board without seqs once no update up to Redis's total is missing and a sample agrees.
-func decideForeign(in *gateInput) step {
-	switch have := in.have.Applied(); {
-	case in.total == TotalNone && in.members == 0:
-		return stay(rankcache.StateWaiting, "Redis has no such board yet")
-	case in.total == TotalOrders && in.target == 0:
-		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
-	case have < in.target:
-		return stay(rankcache.StateChecking, "the log gave %d of %d orders, and without seqs a load from Redis can't be joined to it", have, in.target)
-	}
-	return step{actCompare, rankcache.StateChecking, cmp.Or(in.differs, "comparing with Redis")}
-}
-
-const (
-	auditRows  = 256 // how many rows one look compares, of the walk through all of them
-	maxQueried = 512 // bounds the members that one request names
 )
 
 // auditor compares an open board without seqs with Redis again and again. It belongs to the board's gate.

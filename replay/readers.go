@@ -122,3 +122,11 @@ func (r *readers) close() (err error) {
 	}
 	return err
 }
+
+func topicPartitions(parts []*partition) []kafka.TopicPartition {
+	tps := make([]kafka.TopicPartition, len(parts))
+	for i, p := range parts {
+		tps[i] = kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number, Offset: kafka.Offset(p.from)}
+	}
+	return tps
+}

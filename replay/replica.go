@@ -64,6 +64,11 @@ func (r *replica) apply(batch []wire.Update) {
 // visible returns whether readers find the board, open or stale.
 func (r *replica) visible() bool { return r.readable.Load() || r.stale.Load() }
 
+// settled reports whether the board is open, and equal to a closed one.
+func (r *replica) settled() bool {
+	return r.readable.Load() && r.board.Life() >= rankcache.LifeClosed
+}
+
 // publish makes applied updates visible to readers, with the copy's age. It returns the time of the oldest command
 // among them in Unix milliseconds, 0 if it is not known. It does nothing to a closed board: that may be half full.
 func (r *replica) publish() (oldest int64) {

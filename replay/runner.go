@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -14,9 +13,6 @@ import (
 
 	"rankcache"
 )
-
-// logEvery is the shortest time between two log lines of one kind.
-const logEvery = time.Second
 
 // Runner keeps a set of boards filled from Kafka. Its methods may be called by any goroutine.
 type Runner struct {
@@ -167,37 +163,4 @@ func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.
 		return nil
 	})
 	return b
-}
-
-// signal wakes the one goroutine that waits for it. Wake-ups sent before it looks count as one.
-type signal chan struct{}
-
-func newSignal() signal { return make(signal, 1) }
-
-// wake never blocks. It may be called by any goroutine, with or without locks.
-func (s signal) wake() {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
-}
-
-// never is a time to wait that takes no timer.
-const never time.Duration = math.MaxInt64
-
-// wait returns after d, at a wake-up or at the end of ctx. woken tells of a wake-up.
-func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
-	var due <-chan time.Time
-	if d < never {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-s:
-		return true
-	case <-due:
-	}
-	return false
 }

@@ -53,6 +53,28 @@ func (s *sources) observe(in *gateInput) {
 	}
 }
 
+// isReplica returns whether Redis is a replica in another region than the writers'.
+func (s *sources) isReplica() bool { return s.reached != nil }
+
+// current returns of which time it is what Redis answers to a request from now on: zero if that is unknown.
+func (s *sources) current() time.Time {
+	if s.reached == nil {
+		return time.Now()
+	}
+	return s.reached()
+}
+
+// surelyOf returns of which time a reading is by this machine's clock, or later: zero if that is unknown.
+func (s *sources) surelyOf(t *reading) time.Time {
+	if !s.isReplica() {
+		return t.requested
+	}
+	if t.current.IsZero() {
+		return t.current
+	}
+	return t.current.Add(-clockSkew)
+}
+
 // begin sets the log that is read from now on.
 func (s *sources) begin(t *topic) {
 	s.mu.Lock()

@@ -57,6 +57,16 @@ type partition struct {
 	reached int64 // the dispatcher's own: as next, but not yet applied
 }
 
+// topicInfo is Kafka's description of a topic. It has no partitions if the topic does not exist.
+type topicInfo struct {
+	name       string
+	id         string
+	partitions int
+}
+
+// offsets is where a partition's log begins and ends for a reader of committed records.
+type offsets struct{ low, high int64 }
+
 // newReading returns a reading of a topic for boards, whose offsets are still to be set.
 func newReading(info topicInfo, reset bool, boards []*feed) *topic {
 	t := newTopic(info, reset)

@@ -3,9 +3,10 @@ package replay
 import (
 	"context"
 	"log/slog"
+	"time"
+
 	"rankcache/internal/tick"
 	"rankcache/wire"
-	"time"
 )
 
 const (
@@ -121,37 +122,4 @@ func (w *walker) addUp(ctx context.Context, f *feed, epoch int) {
 	if sum &= wire.SumMask; sum != stamp.Sum && ctx.Err() == nil {
 		f.replica.report(epoch, faultMemory(stamp.State, sum))
 	}
-}
-
-// observe fetches from Redis and waits until the board has all that Redis had. If they
-// can't be compared the verdict has the reason.
-func (c *comparer) observe(ctx context.Context, fetch func() (*observation, error)) (*observation, verdict) {
-	observed, err := fetch()
-	own := c.replica.board.State()
-	switch {
-	case err != nil:
-		return &observation{}, verdict{unknown: err.Error()}
-	case observed.Run != own.Run:
-		return &observation{}, verdict{unknown: "Redis has another run of the board"} // the totals poller reports it
-	}
-	v, ok := c.await(ctx, observed.Seq, toAudit)
-	if !ok {
-		return &observation{}, verdict{unknown: v.unknown + v.differs}
-	}
-	return observed, verdict{}
-}
-
-// confirm fetches members that differ once more, and returns those that still do.
-func (c *comparer) confirm(ctx context.Context, wrong []difference) ([]difference, verdict) {
-	var members []string
-	for i := range wrong {
-		if wrong[i].member != "" && len(members) < maxQueried {
-			members = append(members, wrong[i].member)
-		}
-	}
-	observed, v := c.observe(ctx, func() (*observation, error) { return c.fetchMembers(ctx, members, 0) })
-	if v.unknown != "" {
-		return nil, v
-	}
-	return c.differences(observed), v
 }

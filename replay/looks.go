@@ -7,12 +7,73 @@ import (
 	"rankcache"
 )
 
-// known is the replication id under which a board was last seen, as it was told up to 10 s before: one that is deleted
-// within that time after a failover counts as lost. It belongs to the totals poller.
-type known struct {
-	history string // "": Redis does not tell
-	run     uint64 // of the board at the last look
-	members int
+const missedReadings = 3 // after how many intervals without a reading it is unknown where Redis is
+
+func (t *totalsPoller) ask(ctx context.Context, all []probe) {
+	if len(all) == 0 {
+		return
+	}
+	ids := idsOf(all)
+	t.metrics.readings.WithLabelValues(sourceRedis).Add(float64(len(all)))
+	histories := t.histories(ctx, all, ids)
+	at, current := time.Now(), all[0].feed.sources.current()
+	stamps, err := t.origin.Stamps(ctx, ids)
+	if err != nil && ctx.Err() == nil {
+		t.failed(err, all)
+	}
+	var missing, again []probe
+	var looks, anew []reading
+	for i := range all {
+		if i >= len(stamps) || stamps[i].At.IsZero() {
+			continue
+		}
+		all[i].feed.replica.board.SetPrimed(stamps[i].Primed, stamps[i].State)
+		all[i].feed.rest.asked = at
+		r := readingOf(&stamps[i], at, current)
+		if f := all[i].feed; f.replica.settled() {
+			f.lookAgain(r, all[i].epoch)
+			continue
+		}
+		if t.mayBeLost(&all[i], r) {
+			missing, looks = append(missing, all[i]), append(looks, r)
+			continue
+		}
+		if t.seemsBegunAgain(all[i].feed, r) {
+			again, anew = append(again, all[i]), append(anew, r)
+			continue
+		}
+		t.there(&all[i], r)
+		if r.Run != 0 && histories != nil {
+			all[i].feed.known.history = histories[i]
+		}
+	}
+	t.tell(ctx, missing, looks)
+	if len(again) == 0 || !t.tellBegunAgain(ctx, again) {
+		return
+	}
+	for i := range again {
+		t.there(&again[i], anew[i])
+	}
+}
+
+// there learns of a board that Redis has.
+func (t *totalsPoller) there(p *probe, r reading) {
+	if f := p.feed; r.Run != 0 {
+		f.lost.Store(false)
+		f.known.run, f.known.members = r.Run, r.members
+		if n := f.begunAgain.Load(); n > 0 && !fewer(r, int(n)) {
+			f.begunAgain.Store(0)
+		}
+	}
+	t.judge(p, r)
+}
+
+func (t *totalsPoller) failed(err error, all []probe) {
+	t.metrics.redisErrors.Inc()
+	for _, p := range all {
+		p.feed.sources.redisFailed(err)
+	}
+	t.log.Warn("totals of Redis are not known", "err", err)
 }
 
 // histories returns the histories of the servers that have the boards, nil if none needs it, or Redis does not answer.
