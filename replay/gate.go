@@ -25,8 +25,6 @@ const (
 	noTopicDeadline = 5 * time.Second
 	// A step that failed or did not agree is tried again after this long, growing.
 	minRetry, maxRetry = 200 * time.Millisecond, 30 * time.Second
-	// maxMemoryWait is how long a gate waits for memory before it looks at its deadline.
-	maxMemoryWait = 5 * time.Second
 	// soundAfter is how long a board must have been open for its load to have succeeded: a program that keeps changing
 	// the board past the writer must not have each sidecar of a fleet load it each time.
 	soundAfter = 10 * time.Second

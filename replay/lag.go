@@ -14,11 +14,9 @@ import (
 // which the ages of boards count.
 
 const (
-	clockSkew = 5 * time.Second // by how much the regions' clocks may differ before lag is taken for a loss
 	// mirrorLag is for how long an open board waits for updates that Redis has, while the log has none that are later:
 	// it is a mirror, which may be behind. Then the board is filled from Redis.
-	mirrorLag      = time.Minute
-	lookAgainEvery = 200 * time.Millisecond // how often a gate looks whether Redis has come to its board's state
+	mirrorLag = time.Minute
 )
 
 // lateError reports that Redis, a replica, has not reached the state that the log has given.

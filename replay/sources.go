@@ -40,19 +40,6 @@ type sources struct {
 	reached            func() time.Time // [Config].Reached. It is set at the start.
 }
 
-func (s *sources) observe(in *gateInput) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	in.kafkaKnown, in.redisKnown = s.log != nil || s.refused != "", !s.latest.requested.IsZero()
-	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
-	in.kafkaErr, in.redisErr, in.refused = s.kafkaErr, s.redisErr, s.refused
-	if in.alone = s.alone; s.alone { // as if a log had lost all that it had
-		in.kafkaKnown, in.topicKnown, in.ended, in.truncated = true, true, true, true
-	} else if t := s.log; t != nil && !t.gone.Load() {
-		in.topicKnown, in.ended, in.truncated = true, t.ended(), s.joined || t.truncated()
-	}
-}
-
 // isReplica returns whether Redis is a replica in another region than the writers'.
 func (s *sources) isReplica() bool { return s.reached != nil }
 
@@ -63,6 +50,8 @@ func (s *sources) current() time.Time {
 	}
 	return s.reached()
 }
+
+const clockSkew = 5 * time.Second // by how much the regions' clocks may differ before lag is taken for a loss
 
 // surelyOf returns of which time a reading is by this machine's clock, or later: zero if that is unknown.
 func (s *sources) surelyOf(t *reading) time.Time {

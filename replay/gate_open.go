@@ -10,6 +10,12 @@ import (
 	"rankcache"
 )
 
+const (
+	// maxMemoryWait is how long a gate waits for memory before it looks at its deadline.
+	maxMemoryWait  = 5 * time.Second
+	lookAgainEvery = 200 * time.Millisecond // how often a gate looks whether Redis has come to its board's state
+)
+
 // attempt has a gate's findings in one epoch.
 type attempt struct {
 	epoch    int

@@ -62,6 +62,19 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 	return step{actWait, state, fmt.Sprintf(reason, args...)}
 }
 
+func (s *sources) observe(in *gateInput) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in.kafkaKnown, in.redisKnown = s.log != nil || s.refused != "", !s.latest.requested.IsZero()
+	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
+	in.kafkaErr, in.redisErr, in.refused = s.kafkaErr, s.redisErr, s.refused
+	if in.alone = s.alone; s.alone { // as if a log had lost all that it had
+		in.kafkaKnown, in.topicKnown, in.ended, in.truncated = true, true, true, true
+	} else if t := s.log; t != nil && !t.gone.Load() {
+		in.topicKnown, in.ended, in.truncated = true, t.ended(), s.joined || t.truncated()
+	}
+}
+
 // decide returns the next step of a board that is not open. It opens once its log was read to the end of the start and
 // its members give Redis's checksum, or, where that is wrong, a sample agrees. What the log lacks is loaded.
 func decide(in *gateInput) step {
