@@ -69,9 +69,9 @@ type dispatcher struct {
 	update  wire.Update
 }
 
-func newDispatcher(r *Runner, in batches) *dispatcher {
-	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.metrics.visible)}
+func newDispatcher(c *common, in batches) *dispatcher {
+	return &dispatcher{in: in, feeds: &c.feeds, totals: c.totalsWake, metrics: c.metrics, log: c.log,
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(c.cfg.PublishEvery, c.metrics.visible)}
 }
 
 // run applies batches until ctx ends.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,20 @@ import (
 	"rankcache/rooms"
 	"rankcache/wire"
 )
+
+// common is what all parts of a Runner share.
+type common struct {
+	cfg     Config
+	boards  Boards
+	origin  Origin
+	log     *slog.Logger
+	metrics *metrics
+	feeds   feeds
+	backlog atomic.Int64 // how many records the logs held when their reading began
+	held    atomic.Int64 // bytes of updates that wait on all boards
+
+	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
+}
 
 // feed is one followed board: the parts that work on it, set when it is made. Each type has its owner and lock.
 type feed struct {
@@ -40,7 +55,9 @@ type feed struct {
 // newFeed returns a feed; held are the bytes that wait on all boards.
 func newFeed(id rankcache.BoardID, log rooms.Log, boards Boards, held *atomic.Int64, m *metrics, now time.Time) *feed {
 	f := &feed{id: id, key: wire.StateKey(string(id)), log: log, audit: newAuditStats(id, m)}
-	f.replica = newReplica(f, boards, held)
+	b := boards.Create(id)
+	f.replica = &replica{id: id, board: b, boards: boards, sources: &f.sources, file: &f.file, audit: f.audit, wake: newSignal(),
+		in: intake{board: b, file: &f.file, reorder: reorderBuffer{all: held}}}
 	f.status.set(rankcache.StateWaiting, "just named", now)
 	return f
 }

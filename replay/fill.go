@@ -32,9 +32,9 @@ type filler struct {
 	log     *slog.Logger
 }
 
-func newFiller(r *Runner) *filler {
-	return &filler{origin: r.origin, files: r.cfg.Files, shared: r.cfg.Snapshots, slots: make(chan struct{}, maxFileLoads), queue: r.cfg.Deadline, turn: make(chan struct{}, 1), topics: r.topicsWake, memory: r.cfg.Memory,
-		metrics: r.metrics, log: r.log}
+func newFiller(c *common) *filler {
+	return &filler{origin: c.origin, files: c.cfg.Files, shared: c.cfg.Snapshots, slots: make(chan struct{}, maxFileLoads), queue: c.cfg.Deadline, turn: make(chan struct{}, 1), topics: c.topicsWake, memory: c.cfg.Memory,
+		metrics: c.metrics, log: c.log}
 }
 
 // hasFiles returns whether boards may begin with files.

@@ -50,12 +50,10 @@ type gate struct {
 	retry *backoff.ExponentialBackOff // kept over epochs
 }
 
-func newGate(r *Runner, f *feed) *gate {
-	g := &gate{feed: f, replica: f.replica, origin: r.origin, ask: r.asker, filler: r.filler, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsWake,
-		metrics: r.metrics, log: r.log, retry: NewRetry()}
-	g.compare = &comparer{f.replica, r.origin, r.cfg.TotalSource}
-	g.audit = newAuditor(f, g.compare, r.cfg.AuditEvery, r.log)
-	return g
+func newGate(c *common, ask *asker, filler *filler, f *feed) *gate {
+	compare := &comparer{f.replica, c.origin, c.cfg.TotalSource}
+	return &gate{feed: f, replica: f.replica, origin: c.origin, ask: ask, filler: filler, cfg: c.cfg, backlog: c.backlog.Load, totals: c.totalsWake,
+		metrics: c.metrics, log: c.log, retry: NewRetry(), compare: compare, audit: newAuditor(f, compare, c.cfg.AuditEvery, c.log)}
 }
 
 // NewRetry returns the pauses after the steps of a gate that failed.
@@ -186,7 +184,7 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 // observe collects the inputs of decide.
 func (g *gate) observe(now time.Time) gateInput {
 	in := gateInput{total: g.cfg.TotalSource, differs: g.differs, after: g.after}
-	g.feed.sources.observe(&in)
+	in.observe(&g.feed.sources)
 	in.sumWrong = g.sumWrong
 	in.summed = in.summed && !g.sumWrong && g.cfg.TotalSource == TotalSeq
 	switch {

@@ -62,7 +62,8 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 	return step{actWait, state, fmt.Sprintf(reason, args...)}
 }
 
-func (s *sources) observe(in *gateInput) {
+// observe takes what the sources have now.
+func (in *gateInput) observe(s *sources) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in.kafkaKnown, in.redisKnown = s.log != nil || s.refused != "", !s.latest.requested.IsZero()

@@ -41,13 +41,6 @@ type replica struct {
 	fault   *fault // why the board is to be filled again; nil if it is sound
 }
 
-// newReplica returns the replica of a feed; held are the bytes that wait on all boards.
-func newReplica(f *feed, boards Boards, held *atomic.Int64) *replica {
-	b := boards.Create(f.id)
-	return &replica{id: f.id, board: b, boards: boards, sources: &f.sources, file: &f.file, audit: f.audit, wake: newSignal(),
-		in: intake{board: b, file: &f.file, reorder: reorderBuffer{all: held}}}
-}
-
 // apply applies a batch, which is not empty. Only the dispatcher calls it.
 func (r *replica) apply(batch []wire.Update) {
 	r.mu.Lock()

@@ -16,23 +16,12 @@ import (
 
 // Runner keeps a set of boards filled from Kafka. Its methods may be called by any goroutine.
 type Runner struct {
-	cfg     Config
-	boards  Boards
-	origin  Origin
-	log     *slog.Logger
-	metrics *metrics
-
+	common
 	members *membership
-	feeds   feeds
 	filler  *filler
 	asker   *asker
-	// backlog is how many records the logs held when their reading began.
-	backlog atomic.Int64
-	held    atomic.Int64 // bytes of updates that wait on all boards
 	keeper  *keeperStates
 	walks   atomic.Bool // rows are compared, whatever a keeper does
-
-	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
 }
 
 // New returns a Runner that starts nothing before Run. It fails if cfg is wrong, or if reg has such metrics already.
@@ -45,9 +34,10 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.TotalSource)
 		cfg.Files, cfg.Snapshots = nil, nil
 	}
-	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal(), keeper: newKeeperStates(cfg.States)}
+	r := &Runner{keeper: newKeeperStates(cfg.States), common: common{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(),
+		topicsWake: newSignal(), totalsWake: newSignal()}}
 	r.members = newMembership(&r.feeds)
-	r.filler, r.asker = newFiller(r), newAsker(origin)
+	r.filler, r.asker = newFiller(&r.common), newAsker(origin)
 	if reg != nil {
 		err = errors.Join(r.metrics.register(reg), reg.Register(newCollector(&r.feeds, cfg.BoardLabel)))
 	}
@@ -83,15 +73,15 @@ func (r *Runner) Run(ctx context.Context) error {
 	consumer := newConsumer(c, queue, r.metrics, r.log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return consumer.run(ctx) })
-	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })
+	group.Go(func() error { return newDispatcher(&r.common, queue).run(ctx) })
 	if r.cfg.KafkaLogin != nil {
 		group.Go(func() error { r.cfg.KafkaLogin(ctx, c.setLogin); return nil })
 	}
-	group.Go(func() error { return newTopicWatcher(r, c, consumer).run(ctx) })
-	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
+	group.Go(func() error { return newTopicWatcher(&r.common, c, consumer).run(ctx) })
+	group.Go(func() error { return newTotalsPoller(&r.common, r.keeper).run(ctx) })
 	group.Go(func() error { return r.asker.run(ctx) })
 	if r.cfg.AuditRows > 0 && r.cfg.TotalSource == TotalSeq {
-		group.Go(func() error { return newWalker(r).run(ctx) })
+		group.Go(func() error { return newWalker(&r.common, r.compares).run(ctx) })
 	}
 	group.Go(func() error { return r.keepMembership(ctx, group) })
 	group.Go(func() error { return logProgress(ctx, &r.feeds, r.log) })
@@ -104,7 +94,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // Save saves each open board to files every so often, if it has changed or its copy there will soon be too old, and
 // all of them once more when ctx ends. A board that can't be saved is logged.
 func (r *Runner) Save(ctx context.Context, to Files, every time.Duration) error {
-	return newSaver(r, to, every).run(ctx)
+	return newSaver(&r.common, to, every).run(ctx)
 }
 
 // Walk has rows compared until ctx is done though a keeper publishes states: it is the keeper's.
@@ -159,7 +149,7 @@ func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.
 		defer close(b.done)
 		defer stop()
 		r.filler.fromFiles(ctx, f)
-		newGate(r, f).run(ctx)
+		newGate(&r.common, r.asker, r.filler, f).run(ctx)
 		return nil
 	})
 	return b

@@ -39,8 +39,8 @@ type saver struct {
 // repair changes a board without a new seq.
 type written struct{ image, at time.Time }
 
-func newSaver(r *Runner, files Files, every time.Duration) *saver {
-	return &saver{files: files, feeds: &r.feeds, every: every, maxStale: r.cfg.MaxStale, log: r.log, due: make(map[*feed]time.Time), last: make(map[*feed]written),
+func newSaver(c *common, files Files, every time.Duration) *saver {
+	return &saver{files: files, feeds: &c.feeds, every: every, maxStale: c.cfg.MaxStale, log: c.log, due: make(map[*feed]time.Time), last: make(map[*feed]written),
 		sweepAt: time.Now().Add(jitter(sweepEvery))}
 }
 

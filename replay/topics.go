@@ -28,9 +28,9 @@ type topicWatcher struct {
 	backlog *atomic.Int64     // set to the records of all logs when their reading began
 }
 
-func newTopicWatcher(r *Runner, client *client, consumer *consumer) *topicWatcher {
-	return &topicWatcher{client: client, consumer: consumer, feeds: &r.feeds, cfg: r.cfg, wake: r.topicsWake, metrics: r.metrics,
-		log: r.log, known: make(map[string]*topic), backlog: &r.backlog}
+func newTopicWatcher(c *common, client *client, consumer *consumer) *topicWatcher {
+	return &topicWatcher{client: client, consumer: consumer, feeds: &c.feeds, cfg: c.cfg, wake: c.topicsWake, metrics: c.metrics,
+		log: c.log, known: make(map[string]*topic), backlog: &c.backlog}
 }
 
 func (w *topicWatcher) run(ctx context.Context) error {

@@ -32,10 +32,9 @@ const (
 	secondLook = 4 // by how much sooner Redis is read again after something odd
 )
 
-func newTotalsPoller(r *Runner) *totalsPoller {
-	return &totalsPoller{origin: r.origin, total: r.cfg.TotalSource, every: r.cfg.TotalsEvery, feeds: &r.feeds, wake: r.totalsWake,
-		maxStale: r.cfg.MaxStale, metrics: r.metrics, log: r.log,
-		keeper: r.keeper}
+func newTotalsPoller(c *common, keeper *keeperStates) *totalsPoller {
+	return &totalsPoller{origin: c.origin, total: c.cfg.TotalSource, every: c.cfg.TotalsEvery, feeds: &c.feeds, wake: c.totalsWake,
+		maxStale: c.cfg.MaxStale, metrics: c.metrics, log: c.log, keeper: keeper}
 }
 
 func (t *totalsPoller) run(ctx context.Context) error {

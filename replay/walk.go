@@ -30,8 +30,8 @@ type walker struct {
 	cursors map[*feed]int // the rank from which the walk goes on
 }
 
-func newWalker(r *Runner) *walker {
-	return &walker{origin: r.origin, feeds: &r.feeds, pace: r.cfg.AuditRows, compares: r.compares, log: r.log, cursors: make(map[*feed]int)}
+func newWalker(c *common, compares func() bool) *walker {
+	return &walker{origin: c.origin, feeds: &c.feeds, pace: c.cfg.AuditRows, compares: compares, log: c.log, cursors: make(map[*feed]int)}
 }
 
 // run walks until ctx ends: one stretch of each board in turn.
