@@ -62,6 +62,9 @@ func newFeed(id rankcache.BoardID, log rooms.Log, boards Boards, held *atomic.In
 	return f
 }
 
+// lacks returns whether the board has missed something of a reading.
+func (f *feed) lacks(t *topic) bool { return f.whole != t }
+
 // rests marks a settled board as current; false for others, and where a final is to come: these are looked at.
 func (f *feed) rests(now time.Time) bool {
 	if !f.replica.settled() || !f.replica.publishCurrent(now) {

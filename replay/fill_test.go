@@ -67,7 +67,7 @@ func TestResume(t *testing.T) {
 		"truncated after it": {9, 10, false},
 		"lost its end":       {21, 10, false},
 	} {
-		topic := newTopic(topicInfo{"update_cache_b", "id", 1}, false)
+		topic := &beginning{topic: newTopic(topicInfo{"update_cache_b", "id", 1}, false)}
 		p := topic.parts[0]
 		p.setOffsets(map[*partition]offsets{p: {10, 20}})
 		topic.resumeAt = []int64{c.at}

@@ -63,11 +63,11 @@ func readAll(t *testing.T, r *Runner, n int) {
 	w := newTopicWatcher(&r.common, nil, nil)
 	d := newDispatcher(&r.common, newBatches())
 	for name, boards := range w.wanted() {
-		var todo reassignment
+		var todo topicChanges
 		w.plan(topicInfo{name, "id", 1}, boards, &todo)
 		for _, of := range todo.start {
 			d.dispatch([]item{{part: of.parts[0], kind: itemBegin}, {part: of.parts[0], offset: 1, kind: itemEnd}})
-			w.reads(of, boards)
+			w.reads(of.topic, boards)
 		}
 	}
 	for _, f := range r.feeds.current() {
@@ -81,7 +81,7 @@ func readAll(t *testing.T, r *Runner, n int) {
 	}
 	wanted := w.wanted()
 	for range 2 {
-		var todo reassignment
+		var todo topicChanges
 		w.due(wanted)
 		for name, boards := range wanted {
 			if !w.settled(name, boards) {

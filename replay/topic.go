@@ -16,12 +16,8 @@ type topic struct {
 	reset bool
 	// parts are one partition for boards with seqs, unless the topic is shared.
 	parts []*partition
-	// readFor are the boards that it was begun for. resumeAt is where its partitions may begin,
-	// because files have the records before of all of them but lacking; nil for the beginning. resumed is
-	// set if they do, and no board is lacking.
-	readFor, lacking []*feed
-	resumeAt         []int64
-	resumed          bool
+	// resumed is set if it begins where files end, and they have the records before of all its boards.
+	resumed bool
 	// shared tells that others have updates in it too.
 	shared bool
 	// gone is set by the topic watcher when Kafka no longer has the topic.
