@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -33,27 +32,18 @@ const (
 // gate opens one board, keeps it audited, and fills and opens it again when it has a fault. Its fields belong to the
 // goroutine of run, which is the gate's own because it may wait for Redis.
 type gate struct {
-	feed    *feed
-	replica *replica
-	origin  Origin
-	ask     *asker
-	compare *comparer
-	audit   *auditor // of boards without seqs
-	filler  *filler
+	opener
 	cfg     Config
+	audit   *auditor     // of boards without seqs
 	backlog func() int64 // records in the logs of all boards when reading began
 	totals  signal       // wakes the totals poller
-	metrics *metrics
-	log     *slog.Logger
-
-	attempt
-	retry *backoff.ExponentialBackOff // kept over epochs
 }
 
 func newGate(c *common, ask *asker, filler *filler, f *feed) *gate {
 	compare := &comparer{f.replica, c.origin, c.cfg.TotalSource}
-	return &gate{feed: f, replica: f.replica, origin: c.origin, ask: ask, filler: filler, cfg: c.cfg, backlog: c.backlog.Load, totals: c.totalsWake,
-		metrics: c.metrics, log: c.log, retry: NewRetry(), compare: compare, audit: newAuditor(f, compare, c.cfg.AuditEvery, c.log)}
+	return &gate{cfg: c.cfg, backlog: c.backlog.Load, totals: c.totalsWake, audit: newAuditor(f, compare, c.cfg.AuditEvery, c.log),
+		opener: opener{feed: f, replica: f.replica, origin: c.origin, ask: ask, filler: filler, compare: compare, maxStale: c.cfg.MaxStale,
+			metrics: c.metrics, log: c.log, retry: NewRetry()}}
 }
 
 // NewRetry returns the pauses after the steps of a gate that failed.
@@ -177,7 +167,9 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 	case actOpenEmpty:
 		g.openEmpty(ctx)
 	case actCompare:
-		g.tryOpen(ctx)
+		if g.tryOpen(ctx); g.isOpen {
+			g.audit.start(g.epoch, g.openedAt)
+		}
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"rankcache"
 )
@@ -15,6 +18,22 @@ const (
 	maxMemoryWait  = 5 * time.Second
 	lookAgainEvery = 200 * time.Millisecond // how often a gate looks whether Redis has come to its board's state
 )
+
+// opener takes the steps by which a gate's board is filled and opened.
+type opener struct {
+	feed     *feed
+	replica  *replica
+	origin   Origin
+	ask      *asker
+	compare  *comparer
+	filler   *filler
+	maxStale time.Duration
+	metrics  *metrics
+	log      *slog.Logger
+
+	attempt
+	retry *backoff.ExponentialBackOff // kept over epochs
+}
 
 // attempt has a gate's findings in one epoch.
 type attempt struct {
@@ -39,9 +58,9 @@ type attempt struct {
 	retryAt  time.Time // no action before it
 }
 
-func (g *gate) later() { g.retryAt = time.Now().Add(g.retry.NextBackOff()) }
+func (g *opener) later() { g.retryAt = time.Now().Add(g.retry.NextBackOff()) }
 
-func (g *gate) failed(ctx context.Context, why string) {
+func (g *opener) failed(ctx context.Context, why string) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -49,14 +68,14 @@ func (g *gate) failed(ctx context.Context, why string) {
 	g.log.Warn("board is not open", "board", g.feed.id, "reason", why)
 }
 
-func (g *gate) changeState(state rankcache.BoardState, reason string, now time.Time) {
+func (g *opener) changeState(state rankcache.BoardState, reason string, now time.Time) {
 	if before := g.feed.status.set(state, reason, now); before != state {
 		g.log.Info("board", "board", g.feed.id, "state", state, "was", before, "reason", reason)
 	}
 }
 
 // load fills the board from Redis.
-func (g *gate) load(ctx context.Context) {
+func (g *opener) load(ctx context.Context) {
 	done, ok := g.reserve(ctx)
 	if !ok {
 		return
@@ -75,7 +94,7 @@ func (g *gate) load(ctx context.Context) {
 
 // reserve waits for memory to fill the board. It returns false after some time, so that a
 // board is given up by its deadline, and tries again at the next step.
-func (g *gate) reserve(ctx context.Context) (done func(), ok bool) {
+func (g *opener) reserve(ctx context.Context) (done func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, maxMemoryWait)
 	defer cancel()
 	done, err := g.filler.reserve(ctx, g.feed.id)
@@ -86,7 +105,7 @@ func (g *gate) reserve(ctx context.Context) (done func(), ok bool) {
 }
 
 // tryOpen compares the board with Redis and opens it if they agree.
-func (g *gate) tryOpen(ctx context.Context) {
+func (g *opener) tryOpen(ctx context.Context) {
 	done, ok := g.reserve(ctx) // the first publication sorts the board
 	if !ok {
 		return
@@ -104,18 +123,17 @@ func (g *gate) tryOpen(ctx context.Context) {
 	}
 	g.replica.boards.Prepare(ctx, g.replica.board)
 	if g.replica.open(g.epoch, opening{equalAt: current}) {
-		g.audit.start(g.epoch, time.Now())
 		g.opened("a sample is equal to Redis")
 	}
 }
 
-func (g *gate) opened(reason string) {
+func (g *opener) opened(reason string) {
 	g.isOpen, g.openedAt = true, time.Now()
 	g.changeState(rankcache.StateOpen, reason, g.openedAt)
 }
 
 // prove compares checksums with Redis and opens the board when they are equal.
-func (g *gate) prove(ctx context.Context) {
+func (g *opener) prove(ctx context.Context) {
 	if g.prover == nil {
 		p, err := aim(ctx, g.ask, g.feed, g.epoch)
 		if late, ok := errors.AsType[*lateError](err); ok { // what the log gives further goes on waiting
@@ -145,7 +163,7 @@ func (g *gate) prove(ctx context.Context) {
 
 // openProved opens a board that is equal to Redis. It is sorted, and its profiles are
 // loaded, before: what the dispatcher has for it waits meanwhile.
-func (g *gate) openProved(ctx context.Context, p *prover) {
+func (g *opener) openProved(ctx context.Context, p *prover) {
 	if err := p.renew(ctx, g.ask, g.epoch); err != nil {
 		g.later()
 		g.failed(ctx, "compare with Redis: "+err.Error())
@@ -164,7 +182,7 @@ func (g *gate) openProved(ctx context.Context, p *prover) {
 
 // openEmpty opens a board that has no change yet. A change after Redis was read has its
 // update behind what was read of the log, and the run of that is the board's.
-func (g *gate) openEmpty(ctx context.Context) {
+func (g *opener) openEmpty(ctx context.Context) {
 	at, err := g.ask.read(ctx, g.feed.id, &g.feed.sources)
 	if err != nil {
 		g.later()
@@ -190,7 +208,7 @@ type inequality struct {
 
 // differed has the board loaded from Redis. If it was, twice from the same server, and differs in the same way, then
 // Redis's own sum is wrong: a score was changed past the writer.
-func (g *gate) differed(ctx context.Context, p *prover) {
+func (g *opener) differed(ctx context.Context, p *prover) {
 	g.differs = "the members don't add up to Redis's checksum at update " + strconv.FormatUint(p.target.Seq, 10)
 	g.failed(ctx, g.differs)
 	if g.loadedAt.IsZero() {
@@ -215,7 +233,7 @@ func (g *gate) differed(ctx context.Context, p *prover) {
 
 // confirm asks Redis once about a board that refuted an update: if they agree at a
 // common seq the update was of another history, and the board is read again.
-func (g *gate) confirm(ctx context.Context, now time.Time) {
+func (g *opener) confirm(ctx context.Context, now time.Time) {
 	have := g.replica.board.State()
 	if g.asked.requested.IsZero() {
 		if now.Before(g.retryAt) {
@@ -254,8 +272,8 @@ func (g *gate) confirm(ctx context.Context, now time.Time) {
 // with the file's age and only while Redis can't answer: a copy that was not compared is better than a failed read, and
 // worse than Redis. It never counts as open: it is not marked as current and not saved, and once Redis answers it is
 // compared and opened, or closed. If comparing, it is left as it is until the comparison has ended.
-func (g *gate) fallBack(ctx context.Context, comparing bool, now time.Time) {
-	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.cfg.MaxStale)
+func (g *opener) fallBack(ctx context.Context, comparing bool, now time.Time) {
+	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.maxStale)
 	if wanted && !g.replica.stale.Load() {
 		g.replica.boards.Prepare(ctx, g.replica.board)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,7 @@ type Runner struct {
 	members *membership
 	filler  *filler
 	asker   *asker
-	keeper  *keeperStates
+	keeper  *keeperPace
 	walks   atomic.Bool // rows are compared, whatever a keeper does
 }
 
@@ -34,7 +35,7 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.TotalSource)
 		cfg.Files, cfg.Snapshots = nil, nil
 	}
-	r := &Runner{keeper: newKeeperStates(cfg.States), common: common{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(),
+	r := &Runner{keeper: NewPace[map[*feed]probe](rand.Float64), common: common{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(),
 		topicsWake: newSignal(), totalsWake: newSignal()}}
 	r.members = newMembership(&r.feeds)
 	r.filler, r.asker = newFiller(&r.common), newAsker(origin)

@@ -2,28 +2,18 @@ package replay
 
 import (
 	"context"
-	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"rankcache/wire"
 )
 
-// totalsPoller reads all boards' totals from Redis, in a few round trips. Its fields are run's goroutine's.
+// totalsPoller decides when all boards' totals are read, from Redis in a few round trips, or from what a keeper has read.
+// Its fields are run's goroutine's.
 type totalsPoller struct {
-	origin   Origin
-	total    TotalSource
-	every    time.Duration
-	feeds    *feeds
-	wake     signal
-	maxStale time.Duration // until when a lost board is kept
-	metrics  *metrics
-	log      *slog.Logger
-
-	crowded bool // there are many boards: those at rest are read more rarely
-	again   bool // a second look is due
-
-	keeper *keeperStates
+	totalsReader
+	feeds  *feeds
+	wake   signal
+	states States // a keeper's, as one more source of readings; nil: there is none
 }
 
 const (
@@ -32,9 +22,9 @@ const (
 	secondLook = 4 // by how much sooner Redis is read again after something odd
 )
 
-func newTotalsPoller(c *common, keeper *keeperStates) *totalsPoller {
-	return &totalsPoller{origin: c.origin, total: c.cfg.TotalSource, every: c.cfg.TotalsEvery, feeds: &c.feeds, wake: c.totalsWake,
-		maxStale: c.cfg.MaxStale, metrics: c.metrics, log: c.log, keeper: keeper}
+func newTotalsPoller(c *common, keeper *keeperPace) *totalsPoller {
+	return &totalsPoller{feeds: &c.feeds, wake: c.totalsWake, states: c.cfg.States, totalsReader: totalsReader{origin: c.origin,
+		learner: learner{total: c.cfg.TotalSource, every: c.cfg.TotalsEvery, maxStale: c.cfg.MaxStale, keeper: keeper, metrics: c.metrics, log: c.log}}}
 }
 
 func (t *totalsPoller) run(ctx context.Context) error {
@@ -67,30 +57,19 @@ func (t *totalsPoller) poll(ctx context.Context) {
 	t.ask(ctx, all)
 }
 
-// keeperStates are a keeper's states as one more source of readings. They save requests for boards that are as they
-// should be: where they differ, Redis is asked. The totals poller alone uses it, but [Pace.Expected].
-type keeperStates struct {
-	from States // nil: there is none
-	*Pace[map[*feed]probe]
-}
-
-func newKeeperStates(from States) *keeperStates {
-	return &keeperStates{from, NewPace[map[*feed]probe](rand.Float64)}
-}
-
 // listen waits for d or until it is woken, and takes what a keeper publishes meanwhile, once at least if due.
 func (t *totalsPoller) listen(ctx context.Context, d time.Duration) {
 	k := t.keeper
 	for end := time.Now().Add(d); ; {
 		now := time.Now()
-		if k.from != nil && !now.Before(k.Next()) {
+		if t.states != nil && !now.Before(k.Next()) {
 			if t.look(ctx); time.Now().Before(end) {
 				continue
 			}
 			return
 		}
 		until := end
-		if k.from != nil && k.Next().Before(end) {
+		if t.states != nil && k.Next().Before(end) {
 			until = k.Next()
 		}
 		if woken := t.wake.wait(ctx, until.Sub(now)); woken || ctx.Err() != nil || !time.Now().Before(end) {
@@ -99,7 +78,8 @@ func (t *totalsPoller) listen(ctx context.Context, d time.Duration) {
 	}
 }
 
-// look reads the keeper's value once, and learns from it what it tells for sure.
+// look reads the keeper's value once, and learns from it what it tells for sure. That saves requests for boards that are
+// as they should be: where they differ, Redis is asked.
 func (t *totalsPoller) look(ctx context.Context) {
 	k, at, probes := t.keeper, time.Now(), make(map[*feed]probe)
 	for _, f := range t.feeds.current() {
@@ -107,7 +87,7 @@ func (t *totalsPoller) look(ctx context.Context) {
 			probes[f] = newProbe(f)
 		}
 	}
-	value, err := k.from.States(ctx)
+	value, err := t.states.States(ctx)
 	if err != nil {
 		k.Missed(at)
 		return

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"fmt"
+	"log/slog"
+	"time"
 
 	"rankcache"
 )
@@ -28,8 +30,24 @@ func idsOf(all []probe) []rankcache.BoardID {
 	return ids
 }
 
+// keeperPace is the pace of the totals poller, which alone uses it, but [Pace.Expected].
+type keeperPace = Pace[map[*feed]probe]
+
+// learner gives boards what was read of them. Its fields are those of the totals poller's goroutine.
+type learner struct {
+	total    TotalSource
+	every    time.Duration
+	maxStale time.Duration // until when a lost board is kept
+	keeper   *keeperPace
+	metrics  *metrics
+	log      *slog.Logger
+
+	crowded bool // there are many boards: those at rest are read more rarely
+	again   bool // a second look is due
+}
+
 // judge gives a board what was read from Redis, and reports a fault that it shows.
-func (t *totalsPoller) judge(p *probe, r reading) {
+func (t *learner) judge(p *probe, r reading) {
 	f := p.feed
 	f.rest.look(&f.lag, r, t.every, t.crowded)
 	if why := t.learn(p, r); why != nil {
@@ -42,7 +60,7 @@ func (t *totalsPoller) judge(p *probe, r reading) {
 }
 
 // learn gives a board a reading of Redis, and marks an open one as current if it is equal. It returns the fault.
-func (t *totalsPoller) learn(p *probe, r reading) *fault {
+func (t *learner) learn(p *probe, r reading) *fault {
 	f := p.feed
 	f.measure(r.requested)
 	f.replica.follow(r, p.epoch)
@@ -96,7 +114,7 @@ func (t *totalsPoller) learn(p *probe, r reading) *fault {
 }
 
 // learnLate gives a board a reading of a replica behind it: at a remembered state they are compared.
-func (t *totalsPoller) learnLate(p *probe, r reading, late *lateError) *fault {
+func (t *learner) learnLate(p *probe, r reading, late *lateError) *fault {
 	f := p.feed
 	if why := f.late.look(late, r, p.epoch, t.maxStale); why != nil {
 		return why

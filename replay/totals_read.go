@@ -9,7 +9,13 @@ import (
 
 const missedReadings = 3 // after how many intervals without a reading it is unknown where Redis is
 
-func (t *totalsPoller) ask(ctx context.Context, all []probe) {
+// totalsReader reads boards' totals from Redis, and tells which boards it has lost.
+type totalsReader struct {
+	learner
+	origin Origin
+}
+
+func (t *totalsReader) ask(ctx context.Context, all []probe) {
 	if len(all) == 0 {
 		return
 	}
@@ -57,7 +63,7 @@ func (t *totalsPoller) ask(ctx context.Context, all []probe) {
 }
 
 // there learns of a board that Redis has.
-func (t *totalsPoller) there(p *probe, r reading) {
+func (t *totalsReader) there(p *probe, r reading) {
 	if f := p.feed; r.Run != 0 {
 		f.lost.Store(false)
 		f.known.run, f.known.members = r.Run, r.members
@@ -68,7 +74,7 @@ func (t *totalsPoller) there(p *probe, r reading) {
 	t.judge(p, r)
 }
 
-func (t *totalsPoller) failed(err error, all []probe) {
+func (t *totalsReader) failed(err error, all []probe) {
 	t.metrics.redisErrors.Inc()
 	for _, p := range all {
 		p.feed.sources.redisFailed(err)
@@ -78,7 +84,7 @@ func (t *totalsPoller) failed(err error, all []probe) {
 
 // histories returns the histories of the servers that have the boards, nil if none needs it, or Redis does not answer.
 // They are asked for before the boards are looked at: a board that is there then was not lost before.
-func (t *totalsPoller) histories(ctx context.Context, all []probe, ids []rankcache.BoardID) []string {
+func (t *totalsReader) histories(ctx context.Context, all []probe, ids []rankcache.BoardID) []string {
 	for i := range all {
 		if all[i].feed.sources.isReplica() {
 			return nil // its history is its own
@@ -95,20 +101,20 @@ func (t *totalsPoller) histories(ctx context.Context, all []probe, ids []rankcac
 }
 
 // mayBeLost reports whether Redis lacks a board that is open here with members.
-func (t *totalsPoller) mayBeLost(p *probe, r reading) bool {
+func (t *totalsReader) mayBeLost(p *probe, r reading) bool {
 	f := p.feed
 	return t.total == TotalSeq && r.Run == 0 && r.members == 0 && p.run != 0 && p.before.Members > 0 && f.known.history != "" && f.replica.readable.Load()
 }
 
 // seemsBegunAgain reports whether a board has another life than at the last look, with fewer than half of the members.
-func (t *totalsPoller) seemsBegunAgain(f *feed, r reading) bool {
+func (t *totalsReader) seemsBegunAgain(f *feed, r reading) bool {
 	return t.total == TotalSeq && f.known.history != "" && r.Run != f.known.run && (r.Run != 0 || r.members > 0) && fewer(r, f.known.members)
 }
 
 func fewer(r reading, members int) bool { return 2*r.members < members }
 
 // tellBegunAgain tells of lost boards that others have begun again, and reports whether that could be judged.
-func (t *totalsPoller) tellBegunAgain(ctx context.Context, again []probe) bool {
+func (t *totalsReader) tellBegunAgain(ctx context.Context, again []probe) bool {
 	ids := make([]rankcache.BoardID, len(again))
 	for i := range again {
 		ids[i] = again[i].feed.id
@@ -131,7 +137,7 @@ func (t *totalsPoller) tellBegunAgain(ctx context.Context, again []probe) bool {
 
 // tell decides for boards that Redis lacks whether it has lost them: its history is another one than the one in which
 // they were there. Those are kept as they were, until Redis has them again or they are too old. Any other was deleted.
-func (t *totalsPoller) tell(ctx context.Context, missing []probe, looks []reading) {
+func (t *totalsReader) tell(ctx context.Context, missing []probe, looks []reading) {
 	if len(missing) == 0 {
 		return
 	}
