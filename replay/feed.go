@@ -46,7 +46,7 @@ type feed struct {
 	lag   lagWatch      // the totals poller's alone
 	late  lateWatch     // the totals poller's alone
 	rest  rest          // the totals poller's alone
-	known known         // the totals poller's alone
+	seen  lastSeen      // the totals poller's alone
 	lost  atomic.Bool   // set while the board is kept though Redis lacks it. The totals poller writes it.
 	// begunAgain is how many members the board had before Redis lost it and it began again; 0: it has not. Likewise.
 	begunAgain atomic.Int64

@@ -46,18 +46,6 @@ func (a *auditor) run(ctx context.Context, now time.Time) {
 	a.due = time.Now().Add(jitter(a.every))
 }
 
-type auditResult struct {
-	unknown string       // why it could not be made
-	members []difference // each of one member, observed twice
-	seen    int          // members compared
-}
-
-func (res *auditResult) fault() fault { return faultDifferences(res.members) }
-
-func (a *auditor) count(res *auditResult) {
-	a.stats.comparison(res.seen, len(res.members) > 0, res.unknown != "", time.Now())
-}
-
 // suspect is a member of a board without seqs that differs: it counts once it stays for as long as an update takes.
 type suspect struct {
 	kind  string
@@ -67,18 +55,16 @@ type suspect struct {
 }
 
 func (a *auditor) audit(ctx context.Context) {
-	var res auditResult
 	members := a.nextMembers()
 	observed, err := a.compare.fetchMembers(ctx, members[:min(len(members), maxQueried)], auditRows)
-	if err != nil {
-		res.unknown = err.Error()
-	} else {
-		res.seen, res.members = len(observed.claims), a.confirmSuspects(observed, time.Now())
+	var wrong []difference
+	if err == nil {
+		wrong = a.confirmSuspects(observed, time.Now())
 	}
-	a.count(&res)
-	if len(res.members) > 0 {
-		a.stats.differences(res.members, a.log)
-		a.replica.report(a.epoch, res.fault())
+	a.stats.comparison(len(observed.claims), len(wrong) > 0, err != nil, time.Now())
+	if len(wrong) > 0 {
+		a.stats.differences(wrong, a.log)
+		a.replica.report(a.epoch, faultDifferences(wrong))
 	}
 }
 

@@ -114,11 +114,11 @@ func afterReplay(in *gateInput) step {
 	short := in.have.Applied() < in.target
 	switch {
 	case in.summed && in.differs == "" && !(short && in.truncated):
-		return prove(in)
+		return proveStep(in)
 	case in.differs != "":
-		return compare(in) // waiting for the rest would not help
+		return compareStep(in) // waiting for the rest would not help
 	case !short:
-		return compare(in)
+		return compareStep(in)
 	case in.truncated || in.endedFor >= holeGrace:
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("the log gives updates up to %d of %d without a hole: loading from Redis", in.have.Contiguous, in.target)}
 	}
@@ -129,9 +129,9 @@ func afterReplay(in *gateInput) step {
 func afterLoad(in *gateInput) step {
 	switch {
 	case in.summed && in.differs == "":
-		return prove(in)
+		return proveStep(in)
 	case in.have.Contiguous >= in.after:
-		return compare(in)
+		return compareStep(in)
 	case in.loadedFor >= holeGrace:
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("updates between %d and %d of the load are missing: loading again", in.have.Contiguous, in.after)}
 	}
@@ -153,12 +153,12 @@ func decideForeign(in *gateInput) step {
 	return step{actCompare, rankcache.StateChecking, cmp.Or(in.differs, "comparing with Redis")}
 }
 
-func prove(in *gateInput) step {
+func proveStep(in *gateInput) step {
 	return step{actProve, rankcache.StateChecking, fmt.Sprintf("comparing checksums with Redis, at update %d of %d", in.have.Contiguous, in.target)}
 }
 
-// compare returns a comparison, unless one has shown that the board is wrong.
-func compare(in *gateInput) step {
+// compareStep returns a comparison, unless one has shown that the board is wrong.
+func compareStep(in *gateInput) step {
 	if in.differs == "" {
 		return step{actCompare, rankcache.StateChecking, "comparing with Redis"}
 	}

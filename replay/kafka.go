@@ -65,7 +65,7 @@ func ConsumerSettings() kafka.Settings { return maps.Clone(settings) }
 // waits for, is read only for who asks for it. poll, assign and unassign belong to the consumer's goroutine; describe,
 // offsets and ends may be called by another.
 type client struct {
-	readers  *readers
+	*readers
 	asker    *kafka.Consumer // never has partitions
 	answered func(took time.Duration, err error)
 	login    login
@@ -123,16 +123,6 @@ func (c *client) tell(ctx context.Context, begun time.Time, err *error) {
 func (c *client) setLogin(username, password string) error {
 	c.login.user.Store(&username)
 	return errors.Join(c.readers.setLogin(username, password), c.asker.SetSaslCredentials(username, password))
-}
-
-// assign starts reading partitions at their from.
-func (c *client) assign(parts []*partition) error {
-	return c.readers.assign(parts)
-}
-
-// unassign stops reading. No record of the partitions is polled afterwards.
-func (c *client) unassign(parts []*partition) error {
-	return c.readers.unassign(parts)
 }
 
 // describe returns the topics' descriptions. It creates none.

@@ -13,11 +13,9 @@ import (
 // writing region had the board's already, by the time that its keeper writes ([Config].Reached). That time is also of
 // which the ages of boards count.
 
-const (
-	// mirrorLag is for how long an open board waits for updates that Redis has, while the log has none that are later:
-	// it is a mirror, which may be behind. Then the board is filled from Redis.
-	mirrorLag = time.Minute
-)
+// mirrorLag is for how long an open board waits for updates that Redis has, while the log has none that are later:
+// it is a mirror, which may be behind. Then the board is filled from Redis.
+const mirrorLag = time.Minute
 
 // lateError reports that Redis, a replica, has not reached the state that the log has given.
 type lateError struct {
@@ -47,20 +45,15 @@ func (w *lateWatch) look(late *lateError, r reading, epoch int, maxLate time.Dur
 	if r.current.IsZero() {
 		lost = r.requested.Sub(w.since) > maxLate
 	}
-	switch {
-	case !lost:
+	if !lost {
 		return nil
-	case r.Run == 0:
-		return new(faultGone("run"))
-	case r.Run < w.state.Run:
-		return new(faultRunLost(r.Run, w.state.Run))
 	}
-	return new(faultAhead(r.Seq, w.state.Seq))
+	return disproof(r.State, w.state)
 }
 
-// known is the replication id under which a board was last seen, as it was told up to 10 s before: one that is deleted
+// lastSeen is the replication id under which a board was last seen, as it was told up to 10 s before: one that is deleted
 // within that time after a failover counts as lost. It belongs to the totals poller.
-type known struct {
+type lastSeen struct {
 	history string // "": Redis does not tell
 	run     uint64 // of the board at the last look
 	members int

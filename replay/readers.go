@@ -59,6 +59,7 @@ func (r *readers) poll(into []kafka.Record) (n int, other kafka.Event) {
 	return n, other
 }
 
+// assign starts reading partitions at their from.
 func (r *readers) assign(parts []*partition) error {
 	assigned := make(map[*reader][]*partition)
 	for _, p := range parts {
@@ -89,6 +90,7 @@ func (r *readers) withRoom() (*reader, error) {
 	return r.add()
 }
 
+// unassign stops reading. No record of the partitions is polled afterwards.
 func (r *readers) unassign(parts []*partition) error {
 	assigned := make(map[*reader][]*partition)
 	for _, p := range parts {

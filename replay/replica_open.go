@@ -27,7 +27,7 @@ func (r *replica) begin(t *topic) {
 		r.fault = nil
 		r.epoch++
 	}
-	r.sources.begin(t)
+	r.sources.begin(t, false)
 	r.wake.wake()
 }
 
@@ -38,7 +38,7 @@ func (r *replica) join(t *topic) {
 	if r.dropped {
 		return
 	}
-	r.sources.join(t)
+	r.sources.begin(t, true)
 	r.wake.wake()
 }
 

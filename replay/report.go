@@ -170,16 +170,16 @@ func logProgress(ctx context.Context, all *feeds, log *slog.Logger) error {
 	return nil
 }
 
-// sum is the status of several boards as one.
-type sum struct {
+// fillStatus is the status of several boards as one.
+type fillStatus struct {
 	boards, filling int
 	have, want      uint64 // of those being filled
 	rate            float64
 	eta             time.Duration
 }
 
-func sumUp(all map[rankcache.BoardID]*feed) sum {
-	s := sum{boards: len(all)}
+func sumUp(all map[rankcache.BoardID]*feed) fillStatus {
+	s := fillStatus{boards: len(all)}
 	for _, f := range all {
 		if f.replica.readable.Load() {
 			continue

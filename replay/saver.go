@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -83,13 +84,9 @@ func (s *saver) forget(boards []*feed) {
 	if len(s.due) <= len(boards) {
 		return
 	}
-	due, last := s.due, s.last
-	s.due, s.last = make(map[*feed]time.Time), make(map[*feed]written)
-	for _, f := range boards {
-		if at, ok := due[f]; ok {
-			s.due[f], s.last[f] = at, last[f]
-		}
-	}
+	current := s.feeds.current()
+	maps.DeleteFunc(s.due, func(f *feed, _ time.Time) bool { return current[f.id] != f })
+	maps.DeleteFunc(s.last, func(f *feed, _ written) bool { return current[f.id] != f })
 }
 
 // save writes a board's file, unless the one before is as good. A board that has no image now waits for its next turn.

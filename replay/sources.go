@@ -64,18 +64,11 @@ func (s *sources) surelyOf(t *reading) time.Time {
 	return t.current.Add(-clockSkew)
 }
 
-// begin sets the log that is read from now on.
-func (s *sources) begin(t *topic) {
+// begin sets the log that is read from now on; joined tells that it is being read already.
+func (s *sources) begin(t *topic, joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.joined, s.refused = t, false, ""
-}
-
-// join is begin for a log that is being read already.
-func (s *sources) join(t *topic) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.log, s.joined, s.refused = t, true, ""
+	s.log, s.joined, s.refused = t, joined, ""
 }
 
 // learn takes a total and returns whether it is the first of the epoch.

@@ -106,7 +106,7 @@ func (t *totalsPoller) compare(ctx context.Context, value wire.States, before *L
 		if latest, _ := f.sources.totals(); !there || p.epoch != f.replica.currentEpoch() || !latest.requested.Before(before.At) || !f.replica.board.State().HasSum {
 			continue // Redis is read as if there were no keeper
 		}
-		if state.Run != f.known.run { // whether that is another life is for Redis to tell
+		if state.Run != f.seen.run { // whether that is another life is for Redis to tell
 			f.rest.due = time.Time{}
 			continue
 		}
@@ -117,7 +117,7 @@ func (t *totalsPoller) compare(ctx context.Context, value wire.States, before *L
 		}
 		t.metrics.readings.WithLabelValues(sourceKeeper).Inc()
 		f.replica.board.SetPrimed(state.Primed, state.State)
-		f.known.members = state.Members
+		f.seen.members = state.Members
 		if f.rest.due = due; t.keeper.SelfCheck(f.rest.asked, before.At) {
 			f.rest.due = time.Time{}
 		}

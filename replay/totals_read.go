@@ -50,7 +50,7 @@ func (t *totalsReader) ask(ctx context.Context, all []probe) {
 		}
 		t.there(&all[i], r)
 		if r.Run != 0 && histories != nil {
-			all[i].feed.known.history = histories[i]
+			all[i].feed.seen.history = histories[i]
 		}
 	}
 	t.tell(ctx, missing, looks)
@@ -66,7 +66,7 @@ func (t *totalsReader) ask(ctx context.Context, all []probe) {
 func (t *totalsReader) there(p *probe, r reading) {
 	if f := p.feed; r.Run != 0 {
 		f.lost.Store(false)
-		f.known.run, f.known.members = r.Run, r.members
+		f.seen.run, f.seen.members = r.Run, r.members
 		if n := f.begunAgain.Load(); n > 0 && !fewer(r, int(n)) {
 			f.begunAgain.Store(0)
 		}
@@ -103,34 +103,30 @@ func (t *totalsReader) histories(ctx context.Context, all []probe, ids []rankcac
 // mayBeLost reports whether Redis lacks a board that is open here with members.
 func (t *totalsReader) mayBeLost(p *probe, r reading) bool {
 	f := p.feed
-	return t.total == TotalSeq && r.Run == 0 && r.members == 0 && p.run != 0 && p.before.Members > 0 && f.known.history != "" && f.replica.readable.Load()
+	return t.total == TotalSeq && r.Run == 0 && r.members == 0 && p.run != 0 && p.before.Members > 0 && f.seen.history != "" && f.replica.readable.Load()
 }
 
 // seemsBegunAgain reports whether a board has another life than at the last look, with fewer than half of the members.
 func (t *totalsReader) seemsBegunAgain(f *feed, r reading) bool {
-	return t.total == TotalSeq && f.known.history != "" && r.Run != f.known.run && (r.Run != 0 || r.members > 0) && fewer(r, f.known.members)
+	return t.total == TotalSeq && f.seen.history != "" && r.Run != f.seen.run && (r.Run != 0 || r.members > 0) && fewer(r, f.seen.members)
 }
 
 func fewer(r reading, members int) bool { return 2*r.members < members }
 
 // tellBegunAgain tells of lost boards that others have begun again, and reports whether that could be judged.
 func (t *totalsReader) tellBegunAgain(ctx context.Context, again []probe) bool {
-	ids := make([]rankcache.BoardID, len(again))
-	for i := range again {
-		ids[i] = again[i].feed.id
-	}
-	names, err := t.origin.Histories(ctx, ids, true)
+	names, err := t.origin.Histories(ctx, idsOf(again), true)
 	if err != nil {
 		t.failed(err, again)
 		return false
 	}
 	for i := range again {
 		f := again[i].feed
-		if names[i] == "" || names[i] == f.known.history {
+		if names[i] == "" || names[i] == f.seen.history {
 			continue
 		}
-		f.begunAgain.Store(int64(f.known.members))
-		t.log.Error("redis has lost a board, and it has begun again: what it had is not on it", "board", f.id, "members", f.known.members)
+		f.begunAgain.Store(int64(f.seen.members))
+		t.log.Error("redis has lost a board, and it has begun again: what it had is not on it", "board", f.id, "members", f.seen.members)
 	}
 	return true
 }
@@ -141,18 +137,14 @@ func (t *totalsReader) tell(ctx context.Context, missing []probe, looks []readin
 	if len(missing) == 0 {
 		return
 	}
-	ids := make([]rankcache.BoardID, len(missing))
-	for i := range missing {
-		ids[i] = missing[i].feed.id
-	}
-	names, err := t.origin.Histories(ctx, ids, true)
+	names, err := t.origin.Histories(ctx, idsOf(missing), true)
 	if err != nil {
 		t.failed(err, missing)
 		return // it is decided at the next look
 	}
 	for i := range missing {
 		f := missing[i].feed
-		switch lost := names[i] != "" && names[i] != f.known.history && time.Since(f.replica.board.CurrentAt()) < t.maxStale; {
+		switch lost := names[i] != "" && names[i] != f.seen.history && time.Since(f.replica.board.CurrentAt()) < t.maxStale; {
 		case !lost:
 			f.lost.Store(false)
 			t.judge(&missing[i], looks[i])

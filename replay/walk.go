@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"time"
 
 	"rankcache/internal/tick"
@@ -54,11 +55,8 @@ func (w *walker) forget(boards []*feed) {
 	if len(w.cursors) <= len(boards) {
 		return
 	}
-	cursors := make(map[*feed]int, len(boards))
-	for _, f := range boards {
-		cursors[f] = w.cursors[f]
-	}
-	w.cursors = cursors
+	current := w.feeds.current()
+	maps.DeleteFunc(w.cursors, func(f *feed, _ int) bool { return current[f.id] != f })
 }
 
 // pause sleeps for as long as a number of rows takes at the pace.
