@@ -12,9 +12,8 @@ import (
 	"rankcache/wire"
 )
 
-// replica is the local copy of one board, and whether it may be read. This file has
-// the path of an update, apply and publish, and faults; replica_state.go, which calls this
-// file and is never called by it, has epochs, opening, closing and filling.
+// replica is the local copy of one board, and whether it may be read. This file has the path of an update, apply and
+// publish, and faults; replica_open.go has epochs, opening and closing, and replica_fill.go filling.
 //
 // The dispatcher applies and publishes. The gate opens the replica, fills it and starts a new epoch after a fault. Any
 // goroutine may report a fault, which closes it at once. All of them lock mu: after the membership's lock, before those
