@@ -11,30 +11,6 @@ import (
 	"rankcache"
 )
 
-// claim is the state of one member in an observation.
-type claim struct {
-	member string
-	score  float64
-	data   string
-	there  bool // on the board
-	rank   int  // from 1, best first; 0: not observed
-}
-
-// difference is a claim that the board contradicts, or a contradiction that concerns no single member.
-type difference struct {
-	kind string
-	claim
-	seq uint64 // of the observation
-	why string
-}
-
-func (d *difference) String() string {
-	if d.why != "" {
-		return d.why
-	}
-	return fmt.Sprintf("member %q differs from Redis (%s)", d.member, d.kind)
-}
-
 // fault is a reason to fill a board again, or to look whether that is needed.
 type fault struct {
 	kind, reason string
@@ -99,6 +75,30 @@ func disproof(origin, board rankcache.State) *fault {
 		return new(faultAhead(origin.Seq, board.Seq))
 	}
 	return nil
+}
+
+// claim is the state of one member in an observation.
+type claim struct {
+	member string
+	score  float64
+	data   string
+	there  bool // on the board
+	rank   int  // from 1, best first; 0: not observed
+}
+
+// difference is a claim that the board contradicts, or a contradiction that concerns no single member.
+type difference struct {
+	kind string
+	claim
+	seq uint64 // of the observation
+	why string
+}
+
+func (d *difference) String() string {
+	if d.why != "" {
+		return d.why
+	}
+	return fmt.Sprintf("member %q differs from Redis (%s)", d.member, d.kind)
 }
 
 const auditLogEvery = time.Minute // the shortest time between two log lines about one board's differences

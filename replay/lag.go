@@ -7,58 +7,6 @@ import (
 	"rankcache"
 )
 
-// Redis as a replica in another region than the writers'. There an update may be in the log before it is in Redis, so
-// that a lower state is lag and no fault: a board waits for Redis to come to its state. What still is a fault: another
-// sum at a seq that the board remembers, a run that it does not follow, and a lower state at a time at which the
-// writing region had the board's already, by the time that its keeper writes ([Config].Reached). That time is also of
-// which the ages of boards count.
-
-// mirrorLag is for how long an open board waits for updates that Redis has, while the log has none that are later:
-// it is a mirror, which may be behind. Then the board is filled from Redis.
-const mirrorLag = time.Minute
-
-// lateError reports that Redis, a replica, has not reached the state that the log has given.
-type lateError struct {
-	redis rankcache.State
-	run   uint64
-	seq   uint64
-}
-
-func (e *lateError) Error() string {
-	return fmt.Sprintf("the replica of Redis is at update %d of run %d, the board at %d of run %d: it is waited for", e.redis.Seq, e.redis.Run, e.seq, e.run)
-}
-
-// lateWatch finds out whether Redis is late for ever, as it lost what the board has. The totals poller's.
-type lateWatch struct {
-	epoch int
-	state rankcache.State // of the board
-	since time.Time       // it has that, by this machine's clock; zero: Redis is not late
-}
-
-// look takes a look at a late Redis, and returns the fault, if any, after maxLate where Redis's time is unknown.
-func (w *lateWatch) look(late *lateError, r reading, epoch int, maxLate time.Duration) *fault {
-	if w.since.IsZero() || w.epoch != epoch || !r.Before(w.state) {
-		*w = lateWatch{epoch, rankcache.State{Run: late.run, Seq: late.seq}, time.Now()}
-		return nil
-	}
-	lost := r.current.Sub(w.since) > clockSkew
-	if r.current.IsZero() {
-		lost = r.requested.Sub(w.since) > maxLate
-	}
-	if !lost {
-		return nil
-	}
-	return disproof(r.State, w.state)
-}
-
-// lastSeen is the replication id under which a board was last seen, as it was told up to 10 s before: one that is deleted
-// within that time after a failover counts as lost. It belongs to the totals poller.
-type lastSeen struct {
-	history string // "": Redis does not tell
-	run     uint64 // of the board at the last look
-	members int
-}
-
 const maxLag = 10 * time.Second // how long an open board may lack an update that Redis has
 
 // lagWatch finds out whether an open board keeps up with Redis's total. It belongs to the totals poller.
@@ -177,4 +125,56 @@ func (p *rest) look(w *lagWatch, r reading, every time.Duration, crowded bool) {
 	}
 	p.pause = max(0, min(p.pause+every/4, maxRest-every))
 	p.due = r.requested.Add(p.pause + every/2)
+}
+
+// Redis as a replica in another region than the writers'. There an update may be in the log before it is in Redis, so
+// that a lower state is lag and no fault: a board waits for Redis to come to its state. What still is a fault: another
+// sum at a seq that the board remembers, a run that it does not follow, and a lower state at a time at which the
+// writing region had the board's already, by the time that its keeper writes ([Config].Reached). That time is also of
+// which the ages of boards count.
+
+// mirrorLag is for how long an open board waits for updates that Redis has, while the log has none that are later:
+// it is a mirror, which may be behind. Then the board is filled from Redis.
+const mirrorLag = time.Minute
+
+// lateError reports that Redis, a replica, has not reached the state that the log has given.
+type lateError struct {
+	redis rankcache.State
+	run   uint64
+	seq   uint64
+}
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("the replica of Redis is at update %d of run %d, the board at %d of run %d: it is waited for", e.redis.Seq, e.redis.Run, e.seq, e.run)
+}
+
+// lateWatch finds out whether Redis is late for ever, as it lost what the board has. The totals poller's.
+type lateWatch struct {
+	epoch int
+	state rankcache.State // of the board
+	since time.Time       // it has that, by this machine's clock; zero: Redis is not late
+}
+
+// look takes a look at a late Redis, and returns the fault, if any, after maxLate where Redis's time is unknown.
+func (w *lateWatch) look(late *lateError, r reading, epoch int, maxLate time.Duration) *fault {
+	if w.since.IsZero() || w.epoch != epoch || !r.Before(w.state) {
+		*w = lateWatch{epoch, rankcache.State{Run: late.run, Seq: late.seq}, time.Now()}
+		return nil
+	}
+	lost := r.current.Sub(w.since) > clockSkew
+	if r.current.IsZero() {
+		lost = r.requested.Sub(w.since) > maxLate
+	}
+	if !lost {
+		return nil
+	}
+	return disproof(r.State, w.state)
+}
+
+// lastSeen is the replication id under which a board was last seen, as it was told up to 10 s before: one that is deleted
+// within that time after a failover counts as lost. It belongs to the totals poller.
+type lastSeen struct {
+	history string // "": Redis does not tell
+	run     uint64 // of the board at the last look
+	members int
 }

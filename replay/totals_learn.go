@@ -8,6 +8,22 @@ import (
 	"rankcache"
 )
 
+// keeperPace is the pace of the totals poller, which alone uses it, but [Pace.Expected].
+type keeperPace = Pace[map[*feed]probe]
+
+// learner gives boards what was read of them. Its fields are those of the totals poller's goroutine.
+type learner struct {
+	total    TotalSource
+	every    time.Duration
+	maxStale time.Duration // until when a lost board is kept
+	keeper   *keeperPace
+	metrics  *metrics
+	log      *slog.Logger
+
+	crowded bool // there are many boards: those at rest are read more rarely
+	again   bool // a second look is due
+}
+
 // probe is where a board was before the request to Redis.
 type probe struct {
 	feed   *feed
@@ -28,22 +44,6 @@ func idsOf(all []probe) []rankcache.BoardID {
 		ids[i] = all[i].feed.id
 	}
 	return ids
-}
-
-// keeperPace is the pace of the totals poller, which alone uses it, but [Pace.Expected].
-type keeperPace = Pace[map[*feed]probe]
-
-// learner gives boards what was read of them. Its fields are those of the totals poller's goroutine.
-type learner struct {
-	total    TotalSource
-	every    time.Duration
-	maxStale time.Duration // until when a lost board is kept
-	keeper   *keeperPace
-	metrics  *metrics
-	log      *slog.Logger
-
-	crowded bool // there are many boards: those at rest are read more rarely
-	again   bool // a second look is due
 }
 
 // judge gives a board what was read from Redis, and reports a fault that it shows.
