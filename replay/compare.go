@@ -27,15 +27,6 @@ type comparer struct {
 	total   TotalSource
 }
 
-// claim is the state of one member in an observation.
-type claim struct {
-	member string
-	score  float64
-	data   string
-	there  bool // on the board
-	rank   int  // from 1, best first; 0: not observed
-}
-
 // observation is the state of some members in Redis at one instant.
 type observation struct {
 	rankcache.Stamp
@@ -50,20 +41,10 @@ func (o *observation) members() []string {
 	return all
 }
 
-// difference is a claim that the board contradicts, or a contradiction that concerns no single member.
-type difference struct {
-	kind string
-	claim
-	seq uint64 // of the observation
-	why string
-}
-
-func (d *difference) String() string {
-	if d.why != "" {
-		return d.why
-	}
-	return fmt.Sprintf("member %q differs from Redis (%s)", d.member, d.kind)
-}
+const (
+	auditRows  = 256 // how many rows one look compares, of the walk through all of them
+	maxQueried = 512 // bounds the members that one request names
+)
 
 // fetchMembers reads the members and random others from Redis.
 func (c *comparer) fetchMembers(ctx context.Context, members []string, random int) (*observation, error) {
@@ -169,6 +150,39 @@ func (c *comparer) await(ctx context.Context, seq uint64, what need) (v verdict,
 			return verdict{unknown: fmt.Sprintf("the log is behind Redis: %d of %d", p.Applied(), seq)}, false
 		}
 	}
+}
+
+// observe fetches from Redis and waits until the board has all that Redis had. If they
+// can't be compared the verdict has the reason.
+func (c *comparer) observe(ctx context.Context, fetch func() (*observation, error)) (*observation, verdict) {
+	observed, err := fetch()
+	own := c.replica.board.State()
+	switch {
+	case err != nil:
+		return &observation{}, verdict{unknown: err.Error()}
+	case observed.Run != own.Run:
+		return &observation{}, verdict{unknown: "Redis has another run of the board"} // the totals poller reports it
+	}
+	v, ok := c.await(ctx, observed.Seq, toAudit)
+	if !ok {
+		return &observation{}, verdict{unknown: v.unknown + v.differs}
+	}
+	return observed, verdict{}
+}
+
+// confirm fetches members that differ once more, and returns those that still do.
+func (c *comparer) confirm(ctx context.Context, wrong []difference) ([]difference, verdict) {
+	var members []string
+	for i := range wrong {
+		if wrong[i].member != "" && len(members) < maxQueried {
+			members = append(members, wrong[i].member)
+		}
+	}
+	observed, v := c.observe(ctx, func() (*observation, error) { return c.fetchMembers(ctx, members, 0) })
+	if v.unknown != "" {
+		return nil, v
+	}
+	return c.differences(observed), v
 }
 
 // differences returns how the board differs from an observation. The board has every update up to the observation's seq

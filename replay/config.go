@@ -121,3 +121,11 @@ func orDefault[T comparable](v *T, def T) {
 		*v = def
 	}
 }
+
+// newest returns the highest total that the board has seen proof of.
+func newest(total TotalSource, p rankcache.Progress) uint64 {
+	if total == TotalSeq {
+		return p.Highest
+	}
+	return p.Applied()
+}

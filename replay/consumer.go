@@ -10,45 +10,6 @@ import (
 	"rankcache/internal/kafka"
 )
 
-// Batches circulate between consumer and dispatcher, which bounds how many records wait in between.
-const (
-	batchItems = 256 // enough to make the hand-over cheap
-	batchCount = 6
-)
-
-// item is one step of the dispatcher, in the order in which the consumer saw it.
-type item struct {
-	part   *partition
-	offset int64  // of the record, or of the end
-	value  []byte // of the record
-	kind   itemKind
-}
-
-type itemKind uint8
-
-const (
-	itemRecord itemKind = iota
-	itemEnd             // everything before offset was read
-	itemBegin           // the records of part.topic follow, from its beginning
-)
-
-// batches are two queues: full ones for the dispatcher, free ones for the consumer.
-type batches struct{ full, free chan []item }
-
-func newBatches() batches {
-	b := batches{make(chan []item, batchCount), make(chan []item, batchCount)}
-	for range batchCount {
-		b.free <- make([]item, 0, batchItems)
-	}
-	return b
-}
-
-// recycle returns a batch to the consumer, and the records in it to the collector.
-func (b batches) recycle(batch []item) {
-	clear(batch)
-	b.free <- batch[:0] // never blocks: there are no more batches than places
-}
-
 // consumer polls the Kafka client and changes its assignment, both in one goroutine, so that it passes records on in
 // order: everything of a topic's earlier reading, then itemBegin, then everything of the new one. All fields but
 // requests belong to that goroutine.

@@ -12,6 +12,45 @@ import (
 	"rankcache/wire"
 )
 
+// Batches circulate between consumer and dispatcher, which bounds how many records wait in between.
+const (
+	batchItems = 256 // enough to make the hand-over cheap
+	batchCount = 6
+)
+
+// item is one step of the dispatcher, in the order in which the consumer saw it.
+type item struct {
+	part   *partition
+	offset int64  // of the record, or of the end
+	value  []byte // of the record
+	kind   itemKind
+}
+
+type itemKind uint8
+
+const (
+	itemRecord itemKind = iota
+	itemEnd             // everything before offset was read
+	itemBegin           // the records of part.topic follow, from its beginning
+)
+
+// batches are two queues: full ones for the dispatcher, free ones for the consumer.
+type batches struct{ full, free chan []item }
+
+func newBatches() batches {
+	b := batches{make(chan []item, batchCount), make(chan []item, batchCount)}
+	for range batchCount {
+		b.free <- make([]item, 0, batchItems)
+	}
+	return b
+}
+
+// recycle returns a batch to the consumer, and the records in it to the collector.
+func (b batches) recycle(batch []item) {
+	clear(batch)
+	b.free <- batch[:0] // never blocks: there are no more batches than places
+}
+
 // dispatcher decodes batches, groups the updates by board and has each replica apply its own. Its fields belong to the
 // goroutine of run, the only one that applies updates.
 type dispatcher struct {
@@ -30,9 +69,9 @@ type dispatcher struct {
 	update  wire.Update
 }
 
-func newDispatcher(r *Runner, in batches) *dispatcher {
-	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.metrics.visible)}
+func newDispatcher(c *common, in batches) *dispatcher {
+	return &dispatcher{in: in, feeds: &c.feeds, totals: c.totalsWake, metrics: c.metrics, log: c.log,
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(c.cfg.PublishEvery, c.metrics.visible)}
 }
 
 // run applies batches until ctx ends.
@@ -145,14 +184,6 @@ func (d *dispatcher) begin(t *topic) {
 	}
 	d.totals.wake()
 }
-
-// Reasons for which a record is skipped, beside those of a [wire.BadUpdate].
-const (
-	skipNotFollowed = "not-followed"
-	skipOther       = "other"
-)
-
-var skipReasons = []string{"size", "json", "version", "board", "member", "op", "score", "order", skipNotFollowed, skipOther}
 
 func skipReason(err error) string {
 	if bad, ok := errors.AsType[*wire.BadUpdate](err); ok {

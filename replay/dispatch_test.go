@@ -18,7 +18,7 @@ import (
 // dispatcherOf returns a dispatcher of one board that publishes at once, and then
 // not again within the test.
 func dispatcherOf(f *feed) *dispatcher {
-	r := &Runner{cfg: Config{PublishEvery: time.Hour}, metrics: newMetrics(), log: slog.New(slog.DiscardHandler), totalsWake: newSignal()}
+	r := &common{cfg: Config{PublishEvery: time.Hour}, metrics: newMetrics(), log: slog.New(slog.DiscardHandler), totalsWake: newSignal()}
 	r.feeds.replace(map[rankcache.BoardID]*feed{f.id: f})
 	return newDispatcher(r, newBatches())
 }

@@ -11,35 +11,6 @@ import (
 	"rankcache"
 )
 
-// Kinds of differences between an open board and Redis, as metrics count them.
-const (
-	kindScore    = "score"    // a member has another score
-	kindData     = "data"     // a member has other data
-	kindMissing  = "missing"  // a member of Redis's is not here
-	kindExtra    = "extra"    // a member is here and not in Redis
-	kindMembers  = "members"  // another number of members
-	kindRank     = "rank"     // a member with the right score has another rank
-	kindHole     = "hole"     // an update does not come
-	kindAhead    = "ahead"    // Redis's total fell below what was applied
-	kindGone     = "gone"     // Redis no longer has the board
-	kindRun      = "run"      // Redis began the board anew, or lost such a beginning
-	kindSum      = "sum"      // another checksum at the same seq
-	kindRefuted  = "refuted"  // an update gives another checksum than it carries
-	kindOverflow = "overflow" // too many updates came ahead of a missing one
-	kindMemory   = "memory"   // the members don't add up to the checksum that was kept
-)
-
-var kinds = []string{kindScore, kindData, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindOverflow, kindMemory}
-
-// Kinds of reasons, beside those above, for which a file turned out void that could be read.
-const (
-	kindTopic = "topic" // it is of another topic
-	kindLog   = "log"   // the log lacks the records after it
-	kindProof = "proof" // with the rest of the log its board is not Redis's
-)
-
-var voidKinds = []string{kindSum, kindTopic, kindLog, kindProof, kindGone, kindRun, kindAhead}
-
 // fault is a reason to fill a board again, or to look whether that is needed.
 type fault struct {
 	kind, reason string
@@ -91,6 +62,45 @@ func faultOverflow(missing uint64) fault {
 	return fault{kind: kindOverflow, reason: fmt.Sprintf("update %d does not come, and no more can wait for it", missing)}
 }
 
+// disproof returns a fault if a state of Redis, read after the board had a state, shows that Redis has another history.
+func disproof(origin, board rankcache.State) *fault {
+	switch {
+	case origin.Run == 0:
+		return new(faultGone("run"))
+	case origin.Run > board.Run:
+		return new(faultRun(origin.Run, board.Run))
+	case origin.Run < board.Run:
+		return new(faultRunLost(origin.Run, board.Run))
+	case origin.Seq < board.Seq:
+		return new(faultAhead(origin.Seq, board.Seq))
+	}
+	return nil
+}
+
+// claim is the state of one member in an observation.
+type claim struct {
+	member string
+	score  float64
+	data   string
+	there  bool // on the board
+	rank   int  // from 1, best first; 0: not observed
+}
+
+// difference is a claim that the board contradicts, or a contradiction that concerns no single member.
+type difference struct {
+	kind string
+	claim
+	seq uint64 // of the observation
+	why string
+}
+
+func (d *difference) String() string {
+	if d.why != "" {
+		return d.why
+	}
+	return fmt.Sprintf("member %q differs from Redis (%s)", d.member, d.kind)
+}
+
 const auditLogEvery = time.Minute // the shortest time between two log lines about one board's differences
 
 // auditStats is what comparisons of a board with Redis have found. mu is a leaf.
@@ -132,13 +142,6 @@ func (s *auditStats) comparison(members int, different, unknown bool, now time.T
 	s.found.Checks++
 	s.found.Members += uint64(members)
 }
-
-// Results of comparisons, as metrics count them.
-const (
-	resultEqual     = "equal"
-	resultDifferent = "different"
-	resultUnknown   = "unknown"
-)
 
 func (s *auditStats) difference(kind, what string, now time.Time) {
 	s.mu.Lock()

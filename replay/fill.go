@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"strings"
-	"sync"
 	"time"
 
 	"rankcache"
+)
+
+const (
+	maxFileLoads = 2 // bounds the files that are in memory beside their boards
+	// maxFileWait is how long a file or snapshot is waited for: a hanging disk must not keep a board from its log.
+	maxFileWait = 10 * time.Second
 )
 
 // filler loads whole boards: from files at the start, and from Redis when the log can't. All gates share it.
@@ -27,9 +32,39 @@ type filler struct {
 	log     *slog.Logger
 }
 
-func newFiller(r *Runner) *filler {
-	return &filler{origin: r.origin, files: r.cfg.Files, shared: r.cfg.Snapshots, slots: make(chan struct{}, maxFileLoads), queue: r.cfg.Deadline, turn: make(chan struct{}, 1), topics: r.topicsWake, memory: r.cfg.Memory,
-		metrics: r.metrics, log: r.log}
+func newFiller(c *common) *filler {
+	return &filler{origin: c.origin, files: c.cfg.Files, shared: c.cfg.Snapshots, slots: make(chan struct{}, maxFileLoads), queue: c.cfg.Deadline, turn: make(chan struct{}, 1), topics: c.topicsWake, memory: c.cfg.Memory,
+		metrics: c.metrics, log: c.log}
+}
+
+// hasFiles returns whether boards may begin with files.
+func (l *filler) hasFiles() bool { return l.files != nil || l.shared != nil }
+
+// fromFiles loads a board from the newer of its file and the fleet's snapshot, or from the other one if that can't be
+// used. Until it returns the topic watcher does not start the board's topic: a file has the offsets.
+func (l *filler) fromFiles(ctx context.Context, f *feed) {
+	if !l.hasFiles() {
+		return
+	}
+	defer l.topics.wake()
+	defer f.restoring.Store(false)
+	if !l.takeSlot(ctx) {
+		return
+	}
+	defer func() { <-l.slots }()
+	done, err := l.reserve(ctx, f.id)
+	if err != nil {
+		return
+	}
+	defer done()
+	own := l.lookAtFile(ctx, f.id)
+	notShared := l.fromSnapshot(ctx, f, own)
+	if notShared == nil || own == nil {
+		return
+	}
+	if l.fromFile(ctx, f) != nil && errors.Is(notShared, ErrOlder) {
+		_ = l.fromSnapshot(ctx, f, nil) // it was logged
+	}
 }
 
 // reserve waits until there is memory to fill a board, until done is called. Its error is ctx's.
@@ -38,6 +73,116 @@ func (l *filler) reserve(ctx context.Context, id rankcache.BoardID) (done func()
 		return func() {}, nil
 	}
 	return l.memory(ctx, id)
+}
+
+// takeSlot waits for the board's turn, and returns false if that does not come in time.
+func (l *filler) takeSlot(ctx context.Context) bool {
+	late := time.NewTimer(l.queue)
+	defer late.Stop()
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// lookAtFile returns the header of a board's file, nil: none. What is wrong with it is found at its load.
+func (l *filler) lookAtFile(ctx context.Context, id rankcache.BoardID) *Saved {
+	if l.files == nil {
+		return nil
+	}
+	if l.shared == nil {
+		return &Saved{} // there is nothing to compare it with
+	}
+	c := within(ctx, func(context.Context) (c fileContent) {
+		c.saved, _, c.err = l.files.ReadHeader(id)
+		return c
+	})
+	switch {
+	case c.err == nil:
+		return &c.saved
+	case errors.Is(c.err, context.DeadlineExceeded):
+		l.log.Warn("saved board is not used", "board", id, "err", c.err)
+		return nil
+	case errors.Is(c.err, fs.ErrNotExist):
+		return nil
+	}
+	return &Saved{} // older than any snapshot
+}
+
+// fromSnapshot loads a board from the fleet's snapshot if that is newer than its file.
+func (l *filler) fromSnapshot(ctx context.Context, f *feed, own *Saved) error {
+	if l.shared == nil {
+		return fs.ErrNotExist
+	}
+	return l.restore(ctx, f, "the fleet's snapshot", func(ctx context.Context) (c fileContent) {
+		c.saved, c.entries, c.err = l.shared.LoadNewer(ctx, f.id, own)
+		return c
+	})
+}
+
+func (l *filler) fromFile(ctx context.Context, f *feed) error {
+	return l.restore(ctx, f, "its file", func(context.Context) (c fileContent) {
+		c.saved, c.entries, c.err = l.files.Load(f.id)
+		return c
+	})
+}
+
+// restore reads a file and loads the board from it; from is the file's name in the log.
+func (l *filler) restore(ctx context.Context, f *feed, from string, read func(context.Context) fileContent) error {
+	begin := time.Now()
+	c := within(ctx, read)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	err := c.restore(f, begin)
+	switch {
+	case err == nil:
+		l.log.Info("board loaded from "+from, "board", f.id, "members", len(c.entries), "seq", c.saved.Seq,
+			"taken_at", c.saved.TakenAt, "took", time.Since(begin))
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrOlder):
+		l.log.Warn("saved board is not used", "board", f.id, "from", from, "err", err)
+	}
+	return err
+}
+
+// fileContent is the loaded content of a file.
+type fileContent struct {
+	saved   Saved
+	entries []rankcache.Entry
+	err     error
+}
+
+// restore loads the board from the file's content.
+func (c *fileContent) restore(f *feed, now time.Time) error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.saved.Topic != f.log.Topic && !f.sources.alone {
+		f.audit.voidFile(kindTopic)
+		return fmt.Errorf("its topic was %s, now it is %s: the names were changed", c.saved.Topic, f.log.Topic)
+	}
+	err := f.replica.restore(c.saved, c.entries, now)
+	if errors.Is(err, errFileSum) {
+		f.audit.voidFile(kindSum)
+	}
+	return err
+}
+
+// within reads a file, and does not wait for it longer than maxFileWait.
+func within(ctx context.Context, read func(context.Context) fileContent) fileContent {
+	ctx, cancel := context.WithTimeout(ctx, maxFileWait)
+	defer cancel()
+	done := make(chan fileContent, 1)
+	go func() { done <- read(ctx) }()
+	select {
+	case c := <-done:
+		return c
+	case <-ctx.Done():
+		return fileContent{err: fmt.Errorf("no answer: %w", ctx.Err())}
+	}
 }
 
 var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't be joined to the log")
@@ -75,83 +220,4 @@ func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after ui
 	l.metrics.snapshots.Inc()
 	l.log.Info("board loaded from Redis", "board", r.id, "members", members, "seq", before.Seq, "took", time.Since(begin))
 	return last.Seq, nil
-}
-
-// fileState is the file that a board was filled from. The replica's lock is held to write; mu is a leaf.
-type fileState struct {
-	mu sync.Mutex
-	// loaded is nil without a file and once its entries are void or open. resume is the file as a place in the log.
-	loaded, resume *Saved
-}
-
-func (f *fileState) set(s *Saved) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.loaded, f.resume = s, s
-}
-
-// place has the log be resumed at a file without entries.
-func (f *fileState) place(s *Saved) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.resume = s
-}
-
-func (f *fileState) discard() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.loaded = nil
-}
-
-// entries returns the file that the board's entries come from, nil if they come from elsewhere.
-func (f *fileState) entries() *Saved {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.loaded
-}
-
-// resumePoint returns the file whose offsets the log is resumed at, nil without one.
-func (f *fileState) resumePoint() *Saved {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.resume
-}
-
-// isOfAnother returns whether the entries come from another topic than t.
-func (f *fileState) isOfAnother(t *topic) bool {
-	s := f.entries()
-	return s != nil && s.TopicID != t.id
-}
-
-// isYounger returns whether there are entries that are known to be no older than maxAge.
-func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
-	s := f.entries()
-	if s == nil {
-		return false
-	}
-	age, ok := s.age(now)
-	return ok && age <= maxAge
-}
-
-// disprovedBy returns a fault if a total shows the entries void: a total is lower or gone only after a loss.
-func (f *fileState) disprovedBy(t reading) *fault {
-	s := f.entries()
-	switch {
-	case s == nil || t.requested.IsZero() || t.Run == s.Run && t.Seq >= s.Seq:
-		return nil
-	case t.Seq == 0:
-		return new(faultGone("total"))
-	case t.Run != s.Run:
-		return new(faultRun(t.Run, s.Run))
-	}
-	return new(faultAhead(t.Seq, s.Seq))
-}
-
-// spread returns some members of a file for the first comparison: Redis's random ones lack the file's alone.
-func spread(entries []rankcache.Entry) (some recentMembers) {
-	for i := range min(maxRecent, len(entries)) {
-		member, _ := rankcache.SplitData(entries[i*len(entries)/maxRecent].Member)
-		some = append(some, strings.Clone(member))
-	}
-	return some
 }

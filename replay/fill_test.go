@@ -67,7 +67,7 @@ func TestResume(t *testing.T) {
 		"truncated after it": {9, 10, false},
 		"lost its end":       {21, 10, false},
 	} {
-		topic := newTopic(topicInfo{"update_cache_b", "id", 1}, false)
+		topic := &beginning{topic: newTopic(topicInfo{"update_cache_b", "id", 1}, false)}
 		p := topic.parts[0]
 		p.setOffsets(map[*partition]offsets{p: {10, 20}})
 		topic.resumeAt = []int64{c.at}
@@ -132,7 +132,7 @@ func TestDiskThatHangs(t *testing.T) {
 				if cfg.Files = disk; name == "snapshot" {
 					cfg.Files, cfg.Snapshots = nil, disk
 				}
-				l := newFiller(&Runner{cfg: cfg, topicsWake: newSignal(), log: slog.New(slog.DiscardHandler)})
+				l := newFiller(&common{cfg: cfg, topicsWake: newSignal(), log: slog.New(slog.DiscardHandler)})
 				f := feedOf(&fakeBoard{})
 				f.restoring.Store(true)
 				begin := time.Now()
@@ -149,7 +149,7 @@ func TestDiskThatHangs(t *testing.T) {
 // A board whose turn to be loaded from a file does not come begins without one.
 func TestQueueOfFilesEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newFiller(&Runner{cfg: Config{Snapshots: hungDisk{}, Deadline: DefaultDeadline}, topicsWake: newSignal(), log: slog.New(slog.DiscardHandler)})
+		l := newFiller(&common{cfg: Config{Snapshots: hungDisk{}, Deadline: DefaultDeadline}, topicsWake: newSignal(), log: slog.New(slog.DiscardHandler)})
 		for range maxFileLoads {
 			l.slots <- struct{}{}
 		}

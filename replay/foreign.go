@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,26 +8,6 @@ import (
 	"time"
 
 	"rankcache"
-)
-
-// What is different for boards without seqs, of other programs: when they open, and how they are compared.
-
-// decideForeign opens a board without seqs once no update up to Redis's total is missing and a sample agrees.
-func decideForeign(in *gateInput) step {
-	switch have := in.have.Applied(); {
-	case in.total == TotalNone && in.members == 0:
-		return stay(rankcache.StateWaiting, "Redis has no such board yet")
-	case in.total == TotalOrders && in.target == 0:
-		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
-	case have < in.target:
-		return stay(rankcache.StateChecking, "the log gave %d of %d orders, and without seqs a load from Redis can't be joined to it", have, in.target)
-	}
-	return step{actCompare, rankcache.StateChecking, cmp.Or(in.differs, "comparing with Redis")}
-}
-
-const (
-	auditRows  = 256 // how many rows one look compares, of the walk through all of them
-	maxQueried = 512 // bounds the members that one request names
 )
 
 // auditor compares an open board without seqs with Redis again and again. It belongs to the board's gate.
@@ -67,18 +46,6 @@ func (a *auditor) run(ctx context.Context, now time.Time) {
 	a.due = time.Now().Add(jitter(a.every))
 }
 
-type auditResult struct {
-	unknown string       // why it could not be made
-	members []difference // each of one member, observed twice
-	seen    int          // members compared
-}
-
-func (res *auditResult) fault() fault { return faultDifferences(res.members) }
-
-func (a *auditor) count(res *auditResult) {
-	a.stats.comparison(res.seen, len(res.members) > 0, res.unknown != "", time.Now())
-}
-
 // suspect is a member of a board without seqs that differs: it counts once it stays for as long as an update takes.
 type suspect struct {
 	kind  string
@@ -88,18 +55,16 @@ type suspect struct {
 }
 
 func (a *auditor) audit(ctx context.Context) {
-	var res auditResult
 	members := a.nextMembers()
 	observed, err := a.compare.fetchMembers(ctx, members[:min(len(members), maxQueried)], auditRows)
-	if err != nil {
-		res.unknown = err.Error()
-	} else {
-		res.seen, res.members = len(observed.claims), a.confirmSuspects(observed, time.Now())
+	var wrong []difference
+	if err == nil {
+		wrong = a.confirmSuspects(observed, time.Now())
 	}
-	a.count(&res)
-	if len(res.members) > 0 {
-		a.stats.differences(res.members, a.log)
-		a.replica.report(a.epoch, res.fault())
+	a.stats.comparison(len(observed.claims), len(wrong) > 0, err != nil, time.Now())
+	if len(wrong) > 0 {
+		a.stats.differences(wrong, a.log)
+		a.replica.report(a.epoch, faultDifferences(wrong))
 	}
 }
 

@@ -2,11 +2,7 @@ package replay
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -28,8 +24,6 @@ const (
 	noTopicDeadline = 5 * time.Second
 	// A step that failed or did not agree is tried again after this long, growing.
 	minRetry, maxRetry = 200 * time.Millisecond, 30 * time.Second
-	// maxMemoryWait is how long a gate waits for memory before it looks at its deadline.
-	maxMemoryWait = 5 * time.Second
 	// soundAfter is how long a board must have been open for its load to have succeeded: a program that keeps changing
 	// the board past the writer must not have each sidecar of a fleet load it each time.
 	soundAfter = 10 * time.Second
@@ -38,52 +32,18 @@ const (
 // gate opens one board, keeps it audited, and fills and opens it again when it has a fault. Its fields belong to the
 // goroutine of run, which is the gate's own because it may wait for Redis.
 type gate struct {
-	feed    *feed
-	replica *replica
-	origin  Origin
-	ask     *asker
-	compare *comparer
-	audit   *auditor // of boards without seqs
-	filler  *filler
+	opener
 	cfg     Config
+	audit   *auditor     // of boards without seqs
 	backlog func() int64 // records in the logs of all boards when reading began
 	totals  signal       // wakes the totals poller
-	metrics *metrics
-	log     *slog.Logger
-
-	attempt
-	retry *backoff.ExponentialBackOff // kept over epochs
 }
 
-// attempt has a gate's findings in one epoch.
-type attempt struct {
-	epoch    int
-	begun    time.Time
-	endedAt  time.Time // when the log was read; zero before
-	loadedAt time.Time // when the board was loaded from Redis; zero if it was not
-	after    uint64    // the total read after that load
-	differs  string    // how the board was found to be wrong
-	prover   *prover   // compares the board with Redis; nil before
-	// asked is where Redis was when an update had been refuted; suspected is set until that is compared.
-	suspected bool
-	asked     reading
-	// unequal is how the board differed after a load. sumWrong is set when a second load
-	// differed in the same way: then Redis's own sum is wrong.
-	unequal  inequality
-	sumWrong bool
-	askedFor time.Time // when the writers were last asked to add up the board anew
-	trouble  string    // why the last action failed
-	isOpen   bool
-	openedAt time.Time
-	retryAt  time.Time // no action before it
-}
-
-func newGate(r *Runner, f *feed) *gate {
-	g := &gate{feed: f, replica: f.replica, origin: r.origin, ask: r.asker, filler: r.filler, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsWake,
-		metrics: r.metrics, log: r.log, retry: NewRetry()}
-	g.compare = &comparer{f.replica, r.origin, r.cfg.TotalSource}
-	g.audit = newAuditor(f, g.compare, r.cfg.AuditEvery, r.log)
-	return g
+func newGate(c *common, ask *asker, filler *filler, f *feed) *gate {
+	compare := &comparer{f.replica, c.origin, c.cfg.TotalSource}
+	return &gate{cfg: c.cfg, backlog: c.backlog.Load, totals: c.totalsWake, audit: newAuditor(f, compare, c.cfg.AuditEvery, c.log),
+		opener: opener{feed: f, replica: f.replica, origin: c.origin, ask: ask, filler: filler, compare: compare, maxStale: c.cfg.MaxStale,
+			metrics: c.metrics, log: c.log, retry: NewRetry()}}
 }
 
 // NewRetry returns the pauses after the steps of a gate that failed.
@@ -207,14 +167,16 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 	case actOpenEmpty:
 		g.openEmpty(ctx)
 	case actCompare:
-		g.tryOpen(ctx)
+		if g.tryOpen(ctx); g.isOpen {
+			g.audit.start(g.epoch, g.openedAt)
+		}
 	}
 }
 
 // observe collects the inputs of decide.
 func (g *gate) observe(now time.Time) gateInput {
 	in := gateInput{total: g.cfg.TotalSource, differs: g.differs, after: g.after}
-	g.feed.sources.observe(&in)
+	in.observe(&g.feed.sources)
 	in.sumWrong = g.sumWrong
 	in.summed = in.summed && !g.sumWrong && g.cfg.TotalSource == TotalSeq
 	switch {
@@ -230,232 +192,6 @@ func (g *gate) observe(now time.Time) gateInput {
 	}
 	in.have = g.replica.progress()
 	return in
-}
-
-// load fills the board from Redis.
-func (g *gate) load(ctx context.Context) {
-	done, ok := g.reserve(ctx)
-	if !ok {
-		return
-	}
-	defer done()
-	after, err := g.filler.fromRedis(ctx, g.replica, g.epoch)
-	if err != nil {
-		g.later()
-		g.failed(ctx, err.Error())
-		return
-	}
-	g.after, g.loadedAt, g.differs = after, time.Now(), "" // a difference was of the replaced members
-	g.retryAt = time.Time{}
-	g.replica.wake.wake()
-}
-
-// reserve waits for memory to fill the board. It returns false after some time, so that a
-// board is given up by its deadline, and tries again at the next step.
-func (g *gate) reserve(ctx context.Context) (done func(), ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, maxMemoryWait)
-	defer cancel()
-	done, err := g.filler.reserve(ctx, g.feed.id)
-	if err != nil {
-		g.trouble = "waits for memory: other boards are being filled"
-	}
-	return done, err == nil
-}
-
-// tryOpen compares the board with Redis and opens it if they agree.
-func (g *gate) tryOpen(ctx context.Context) {
-	done, ok := g.reserve(ctx) // the first publication sorts the board
-	if !ok {
-		return
-	}
-	defer done()
-	g.replica.startOrdering()
-	current := g.feed.sources.current()
-	v := g.compare.beforeOpening(ctx, g.epoch)
-	if !v.agrees {
-		g.replica.stopOrdering()
-		g.later()
-		g.differs = v.differs
-		g.failed(ctx, v.unknown+v.differs)
-		return
-	}
-	g.replica.boards.Prepare(ctx, g.replica.board)
-	if g.replica.open(g.epoch, opening{equalAt: current}) {
-		g.audit.start(g.epoch, time.Now())
-		g.opened("a sample is equal to Redis")
-	}
-}
-
-func (g *gate) opened(reason string) {
-	g.isOpen, g.openedAt = true, time.Now()
-	g.changeState(rankcache.StateOpen, reason, g.openedAt)
-}
-
-// prove compares checksums with Redis and opens the board when they are equal.
-func (g *gate) prove(ctx context.Context) {
-	if g.prover == nil {
-		p, err := aim(ctx, g.ask, g.feed, g.epoch)
-		if late, ok := errors.AsType[*lateError](err); ok { // what the log gives further goes on waiting
-			g.retryAt, g.trouble = time.Now().Add(lookAgainEvery), late.Error()
-			return
-		}
-		if err != nil {
-			g.replica.stopOrdering()
-			g.later()
-			g.failed(ctx, "compare with Redis: "+err.Error())
-			return
-		}
-		g.prover = p
-	}
-	switch p := g.prover; p.step() {
-	case proofWaits:
-		return
-	case proofEqual:
-		g.openProved(ctx, p)
-	case proofDiffers:
-		g.differed(ctx, p)
-	}
-	if g.prover = nil; !g.isOpen {
-		g.replica.stopOrdering()
-	}
-}
-
-// openProved opens a board that is equal to Redis. It is sorted, and its profiles are
-// loaded, before: what the dispatcher has for it waits meanwhile.
-func (g *gate) openProved(ctx context.Context, p *prover) {
-	if err := p.renew(ctx, g.ask, g.epoch); err != nil {
-		g.later()
-		g.failed(ctx, "compare with Redis: "+err.Error())
-		return
-	}
-	done, ok := g.reserve(ctx)
-	if !ok {
-		return
-	}
-	defer done()
-	g.replica.boards.Prepare(ctx, g.replica.board)
-	if g.replica.open(g.epoch, opening{equalAt: p.target.current, equalTo: &p.target.State, life: p.target.life}) {
-		g.opened("equal to Redis")
-	}
-}
-
-// openEmpty opens a board that has no change yet. A change after Redis was read has its
-// update behind what was read of the log, and the run of that is the board's.
-func (g *gate) openEmpty(ctx context.Context) {
-	at, err := g.ask.read(ctx, g.feed.id, &g.feed.sources)
-	if err != nil {
-		g.later()
-		g.failed(ctx, "compare with Redis: "+err.Error())
-		return
-	}
-	if at.Run != 0 || at.Seq != 0 || at.members != 0 {
-		g.replica.learn(at, g.epoch)
-		return
-	}
-	g.replica.board.Sum() // of no member
-	g.replica.boards.Prepare(ctx, g.replica.board)
-	if g.replica.open(g.epoch, opening{equalAt: at.current, equalTo: &rankcache.State{HasSum: true}}) {
-		g.opened("empty, as in Redis")
-	}
-}
-
-// inequality is how a board differed from Redis after it was loaded from there.
-type inequality struct {
-	difference uint64
-	server     string
-}
-
-// differed has the board loaded from Redis. If it was, twice from the same server, and differs in the same way, then
-// Redis's own sum is wrong: a score was changed past the writer.
-func (g *gate) differed(ctx context.Context, p *prover) {
-	g.differs = "the members don't add up to Redis's checksum at update " + strconv.FormatUint(p.target.Seq, 10)
-	g.failed(ctx, g.differs)
-	if g.loadedAt.IsZero() {
-		if g.feed.file.entries() != nil {
-			g.feed.audit.voidFile(kindProof)
-		}
-		return
-	}
-	g.later()
-	if g.replica.progress().Contiguous < p.target.Seq { // an update is missing, which tells nothing of Redis's sum
-		return
-	}
-	server, err := g.origin.ServerID(ctx, g.feed.id)
-	is := inequality{p.difference(), server}
-	if err == nil && g.unequal == is {
-		g.log.Error("redis's own checksum of a board is wrong: a score was changed past the writer", "board", g.feed.id)
-		g.metrics.sumWrong.Inc()
-		g.sumWrong, g.differs = true, ""
-	}
-	g.unequal = is
-}
-
-// confirmFor is how long a board may take to reach a seq of Redis at which both can be compared.
-const confirmFor = time.Second
-
-// confirm asks Redis once about a board that refuted an update: if they agree at a
-// common seq the update was of another history, and the board is read again.
-func (g *gate) confirm(ctx context.Context, now time.Time) {
-	have := g.replica.board.State()
-	if g.asked.requested.IsZero() {
-		if now.Before(g.retryAt) {
-			return
-		}
-		asked, err := g.ask.read(ctx, g.feed.id, &g.feed.sources)
-		if err != nil {
-			g.later()
-			g.failed(ctx, "compare with Redis: "+err.Error())
-			return
-		}
-		if late := g.replica.late(asked.State); late != nil { // the totals poller compares them, and finds out whether it is late for ever
-			g.retryAt, g.trouble = now.Add(lookAgainEvery), late.Error()
-			return
-		}
-		if why := disproof(asked.State, have); why != nil {
-			g.replica.report(g.epoch, *why)
-			return
-		}
-		g.asked = asked
-	}
-	switch sum, known := g.replica.board.SumAt(g.asked.Run, g.asked.Seq); {
-	case known && g.replica.reopen(g.epoch, g.asked.State, g.asked.current):
-		g.metrics.foreignHistory.Inc()
-		g.suspected = false
-		g.opened("equal to Redis; an update of another history was dropped")
-	case known:
-		g.replica.report(g.epoch, faultSum(g.asked.State, sum))
-	case g.asked.Seq < have.Seq, now.Sub(g.asked.requested) >= confirmFor:
-		g.replica.report(g.epoch, fault{kind: kindSum, counted: true,
-			reason: fmt.Sprintf("the board is at update %d and can't be compared with Redis at %d", have.Seq, g.asked.Seq)})
-	}
-}
-
-func (g *gate) later() { g.retryAt = time.Now().Add(g.retry.NextBackOff()) }
-
-func (g *gate) failed(ctx context.Context, why string) {
-	if ctx.Err() != nil {
-		return
-	}
-	g.trouble = why
-	g.log.Warn("board is not open", "board", g.feed.id, "reason", why)
-}
-
-// fallBack makes a board that was filled from its file readable before it is opened, or closes it again. It is read
-// with the file's age and only while Redis can't answer: a copy that was not compared is better than a failed read, and
-// worse than Redis. It never counts as open: it is not marked as current and not saved, and once Redis answers it is
-// compared and opened, or closed. If comparing, it is left as it is until the comparison has ended.
-func (g *gate) fallBack(ctx context.Context, comparing bool, now time.Time) {
-	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.cfg.MaxStale)
-	if wanted && !g.replica.stale.Load() {
-		g.replica.boards.Prepare(ctx, g.replica.board)
-	}
-	switch {
-	case wanted && g.replica.openStale(g.epoch):
-		g.metrics.stales.Inc()
-		g.log.Warn("board is answered from its file: Redis does not answer", "board", g.feed.id)
-	case !wanted && !comparing && g.replica.closeStale():
-		g.log.Info("board is not answered from its file any more", "board", g.feed.id)
-	}
 }
 
 // setStatus sets the state of a board that is not open. After the deadline it is given up to Redis.
@@ -478,10 +214,4 @@ func (g *gate) setStatus(in *gateInput, s step, now time.Time) {
 		}
 	}
 	g.changeState(s.state, s.reason, now)
-}
-
-func (g *gate) changeState(state rankcache.BoardState, reason string, now time.Time) {
-	if before := g.feed.status.set(state, reason, now); before != state {
-		g.log.Info("board", "board", g.feed.id, "state", state, "was", before, "reason", reason)
-	}
 }

@@ -27,8 +27,8 @@ func (localSet) Prepare(context.Context, Board)      {}
 // see TestNothingGrowsAsASquare.
 func TestGrowth(t *testing.T) {
 	n := testkit.Growth(t)
-	r := &Runner{boards: localSet{localboard.NewBoards()}, metrics: newMetrics(), log: slog.New(slog.DiscardHandler), members: newMembership(new(feeds)),
-		totalsWake: newSignal(), topicsWake: newSignal()}
+	r := &Runner{members: newMembership(new(feeds)), common: common{boards: localSet{localboard.NewBoards()}, metrics: newMetrics(),
+		log: slog.New(slog.DiscardHandler), totalsWake: newSignal(), topicsWake: newSignal()}}
 	r.members.feeds = &r.feeds
 	logs := func(id rankcache.BoardID) rooms.Log {
 		if strings.HasPrefix(string(id), "shared") {
@@ -60,14 +60,14 @@ func TestGrowth(t *testing.T) {
 
 // readAll has each topic read for its boards, twice looked at, and each board opened.
 func readAll(t *testing.T, r *Runner, n int) {
-	w := newTopicWatcher(r, nil, nil)
-	d := newDispatcher(r, newBatches())
+	w := newTopicWatcher(&r.common, nil, nil)
+	d := newDispatcher(&r.common, newBatches())
 	for name, boards := range w.wanted() {
-		var todo reassignment
+		var todo topicChanges
 		w.plan(topicInfo{name, "id", 1}, boards, &todo)
 		for _, of := range todo.start {
 			d.dispatch([]item{{part: of.parts[0], kind: itemBegin}, {part: of.parts[0], offset: 1, kind: itemEnd}})
-			w.reads(of, boards)
+			w.reads(of.topic, boards)
 		}
 	}
 	for _, f := range r.feeds.current() {
@@ -81,7 +81,7 @@ func readAll(t *testing.T, r *Runner, n int) {
 	}
 	wanted := w.wanted()
 	for range 2 {
-		var todo reassignment
+		var todo topicChanges
 		w.due(wanted)
 		for name, boards := range wanted {
 			if !w.settled(name, boards) {

@@ -237,3 +237,12 @@ func (m *recentMembers) add(member string) {
 	}
 	*m = append(*m, strings.Clone(member))
 }
+
+// spread returns some members of a file for the first comparison: Redis's random ones lack the file's alone.
+func spread(entries []rankcache.Entry) (some recentMembers) {
+	for i := range min(maxRecent, len(entries)) {
+		member, _ := rankcache.SplitData(entries[i*len(entries)/maxRecent].Member)
+		some = append(some, strings.Clone(member))
+	}
+	return some
+}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"rankcache/internal/health"
 	"rankcache/internal/kafka"
 )
 
@@ -62,21 +65,11 @@ func ConsumerSettings() kafka.Settings { return maps.Clone(settings) }
 // waits for, is read only for who asks for it. poll, assign and unassign belong to the consumer's goroutine; describe,
 // offsets and ends may be called by another.
 type client struct {
-	readers  *readers
+	*readers
 	asker    *kafka.Consumer // never has partitions
 	answered func(took time.Duration, err error)
 	login    login
 }
-
-// topicInfo is Kafka's description of a topic. It has no partitions if the topic does not exist.
-type topicInfo struct {
-	name       string
-	id         string
-	partitions int
-}
-
-// offsets is where a partition's log begins and ends for a reader of committed records.
-type offsets struct{ low, high int64 }
 
 func newClient(cfg Config, log *slog.Logger) (*client, error) {
 	if cfg.Brokers == "" && cfg.Kafka["bootstrap.servers"] == "" {
@@ -130,24 +123,6 @@ func (c *client) tell(ctx context.Context, begun time.Time, err *error) {
 func (c *client) setLogin(username, password string) error {
 	c.login.user.Store(&username)
 	return errors.Join(c.readers.setLogin(username, password), c.asker.SetSaslCredentials(username, password))
-}
-
-// assign starts reading partitions at their from.
-func (c *client) assign(parts []*partition) error {
-	return c.readers.assign(parts)
-}
-
-// unassign stops reading. No record of the partitions is polled afterwards.
-func (c *client) unassign(parts []*partition) error {
-	return c.readers.unassign(parts)
-}
-
-func topicPartitions(parts []*partition) []kafka.TopicPartition {
-	tps := make([]kafka.TopicPartition, len(parts))
-	for i, p := range parts {
-		tps[i] = kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number, Offset: kafka.Offset(p.from)}
-	}
-	return tps
 }
 
 // describe returns the topics' descriptions. It creates none.
@@ -232,4 +207,49 @@ func offsetsOf(parts []*partition, answer map[kafka.Partition]kafka.OffsetResult
 		}
 	}
 	return found, err
+}
+
+// login tells why Kafka does not answer if it refuses our login, as only a polled error does. Concurrent use is safe.
+type login struct {
+	user    atomic.Pointer[string]
+	refused atomic.Pointer[string] // why the last connection failed, if that was a refused login
+}
+
+const saslFailure = "SASL authentication error: " // in librdkafka's errors about logins
+
+// note takes a polled error. A refused login may look like a closed connection; errors of errors change nothing.
+func (l *login) note(err kafka.Error) {
+	if _, why, ok := strings.Cut(err.Error(), saslFailure); ok {
+		l.refused.Store(&why)
+		return
+	}
+	switch err.Code() {
+	case kafka.ErrTransport, kafka.ErrResolve, kafka.ErrSsl:
+		l.refused.Store(nil)
+	}
+}
+
+// explain returns err, or why the login failed if that is the cause. Without an err the login works.
+func (l *login) explain(err error) error {
+	why := l.refused.Load()
+	if err == nil {
+		l.refused.Store(nil)
+		return nil
+	}
+	if why == nil || kafka.Fatal(err) {
+		return err
+	}
+	user := ""
+	if u := l.user.Load(); u != nil && *u != "" {
+		user = " for user " + *u
+	}
+	return fmt.Errorf("kafka authentication failed%s: %s; check --kafka.sasl.username, --kafka.sasl.password and --kafka.sasl.mechanism", user, *why)
+}
+
+// refusal marks an error, which explain has returned, of a Kafka that refuses the user: waiting changes nothing.
+func (l *login) refusal(err error) error {
+	if err != nil && (l.refused.Load() != nil || kafka.Refused(err)) {
+		return &health.Refusal{Err: err}
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ func TestSlowKeeper(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			p := &totalsPoller{feeds: new(feeds), wake: newSignal(), keeper: newKeeperStates(slowStates{2 * time.Second, err})}
+			p := newTotalsPoller(&common{totalsWake: newSignal(), cfg: Config{States: slowStates{2 * time.Second, err}}}, NewPace[map[*feed]probe](rand.Float64))
 			p.keeper.Used(time.Now())
 			p.listen(ctx, time.Second)
 			if ctx.Err() != nil {
@@ -42,11 +43,11 @@ func TestSlowKeeper(t *testing.T) {
 // TestKeeperIsGone: what was seen before a keeper went away holds no boards that have been let go since.
 func TestKeeperIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeeperStates(slowStates{0, errors.New("no value")})
+		k := NewPace[map[*feed]probe](rand.Float64)
 		for serial := range uint64(2) {
 			k.Heard(Look[map[*feed]probe]{Serial: 6 + serial, At: time.Now()}, 0)
 		}
-		p := &totalsPoller{feeds: new(feeds), wake: newSignal(), keeper: k}
+		p := newTotalsPoller(&common{cfg: Config{States: slowStates{0, errors.New("no value")}}}, k)
 		p.look(t.Context())
 		if len(k.looks) == 0 {
 			t.Error("a value may follow that one of them dates")

@@ -3,88 +3,14 @@ package replay
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"rankcache"
 	"rankcache/rooms"
-	"rankcache/wire"
 )
-
-// feed is one followed board: the parts that work on it, set when it is made. Each type has its owner and lock.
-type feed struct {
-	id        rankcache.BoardID
-	key       uint64    // in a keeper's states
-	log       rooms.Log // where its updates are
-	replica   *replica
-	sources   sources
-	file      fileState
-	status    status
-	audit     *auditStats
-	restoring atomic.Bool // set while the board's file is to be loaded or looked for. The gate's goroutine clears it.
-
-	whole *topic        // the topic watcher's alone: the reading of which it has all since the beginning, or its file's end
-	batch []wire.Update // the dispatcher's alone: gathered, to be applied
-	dirty bool          // the publisher's alone: to be published
-	lag   lagWatch      // the totals poller's alone
-	late  lateWatch     // the totals poller's alone
-	rest  rest          // the totals poller's alone
-	known known         // the totals poller's alone
-	lost  atomic.Bool   // set while the board is kept though Redis lacks it. The totals poller writes it.
-	// begunAgain is how many members the board had before Redis lost it and it began again; 0: it has not. Likewise.
-	begunAgain atomic.Int64
-}
-
-// newFeed returns a feed; held are the bytes that wait on all boards.
-func newFeed(id rankcache.BoardID, log rooms.Log, boards Boards, held *atomic.Int64, m *metrics, now time.Time) *feed {
-	f := &feed{id: id, key: wire.StateKey(string(id)), log: log, audit: newAuditStats(id, m)}
-	f.replica = newReplica(f, boards, held)
-	f.status.set(rankcache.StateWaiting, "just named", now)
-	return f
-}
-
-// feeds is the set of followed boards, read without a lock: the membership replaces its map.
-type feeds struct {
-	m atomic.Pointer[feedMaps]
-}
-
-// feedMaps are the followed boards by their ids, and those that read a log by its topic.
-type feedMaps struct {
-	byID    map[rankcache.BoardID]*feed
-	byTopic map[string][]*feed
-}
-
-func (s *feeds) maps() feedMaps {
-	if m := s.m.Load(); m != nil {
-		return *m
-	}
-	return feedMaps{}
-}
-
-func (s *feeds) current() map[rankcache.BoardID]*feed { return s.maps().byID }
-
-func (s *feeds) byTopic() map[string][]*feed { return s.maps().byTopic }
-
-func (s *feeds) replace(all map[rankcache.BoardID]*feed) {
-	m := feedMaps{all, make(map[string][]*feed)}
-	for _, f := range all {
-		if !f.sources.alone {
-			m.byTopic[f.log.Topic] = append(m.byTopic[f.log.Topic], f)
-		}
-	}
-	s.m.Store(&m)
-}
-
-// sorted returns the followed boards in the order of their ids.
-func (s *feeds) sorted() []*feed {
-	return slices.SortedFunc(maps.Values(s.current()), func(a, b *feed) int {
-		return strings.Compare(string(a.id), string(b.id))
-	})
-}
 
 // membership is which boards are wanted and followed, and whether those awaited are done. mu is above a replica's.
 type membership struct {
@@ -185,4 +111,12 @@ func firstFew(all []string) string {
 		return strings.Join(all[:few], "; ") + "; …"
 	}
 	return strings.Join(all, "; ")
+}
+
+// A board whose period has ended lingers: a closed one never changes, so an equal copy needs no look at Redis and takes
+// no update; one named for the first time comes from Redis alone, as its log has hardly anything.
+
+// closes reports whether nothing new arrives for the board any more, so that it is not worth reading its log.
+func closes(log rooms.Log, total TotalSource, now time.Time) bool {
+	return total == TotalSeq && !log.Last.IsZero() && now.After(log.Last)
 }

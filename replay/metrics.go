@@ -6,6 +6,53 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// Kinds of differences between an open board and Redis, as metrics count them.
+const (
+	kindScore    = "score"    // a member has another score
+	kindData     = "data"     // a member has other data
+	kindMissing  = "missing"  // a member of Redis's is not here
+	kindExtra    = "extra"    // a member is here and not in Redis
+	kindMembers  = "members"  // another number of members
+	kindRank     = "rank"     // a member with the right score has another rank
+	kindHole     = "hole"     // an update does not come
+	kindAhead    = "ahead"    // Redis's total fell below what was applied
+	kindGone     = "gone"     // Redis no longer has the board
+	kindRun      = "run"      // Redis began the board anew, or lost such a beginning
+	kindSum      = "sum"      // another checksum at the same seq
+	kindRefuted  = "refuted"  // an update gives another checksum than it carries
+	kindOverflow = "overflow" // too many updates came ahead of a missing one
+	kindMemory   = "memory"   // the members don't add up to the checksum that was kept
+)
+
+var kinds = []string{kindScore, kindData, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindOverflow, kindMemory}
+
+// Kinds of reasons, beside those above, for which a file turned out void that could be read.
+const (
+	kindTopic = "topic" // it is of another topic
+	kindLog   = "log"   // the log lacks the records after it
+	kindProof = "proof" // with the rest of the log its board is not Redis's
+)
+
+var voidKinds = []string{kindSum, kindTopic, kindLog, kindProof, kindGone, kindRun, kindAhead}
+
+// Reasons for which a record is skipped, beside those of a [wire.BadUpdate].
+const (
+	skipNotFollowed = "not-followed"
+	skipOther       = "other"
+)
+
+var skipReasons = []string{"size", "json", "version", "board", "member", "op", "score", "order", skipNotFollowed, skipOther}
+
+// Results of comparisons, as metrics count them.
+const (
+	resultEqual     = "equal"
+	resultDifferent = "different"
+	resultUnknown   = "unknown"
+)
+
+// Who has read a state from Redis, as metrics count it.
+const sourceRedis, sourceKeeper = "redis", "keeper"
+
 // metrics are a Runner's counters. Values per board are collected at each scrape: dropped boards leave no series.
 type metrics struct {
 	records     prometheus.Counter

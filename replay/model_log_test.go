@@ -130,7 +130,7 @@ func (r *modelReader) watch(now time.Time, wake signal) {
 		r.watcher.failed(errors.New("model: no broker answers"))
 		return
 	}
-	var todo reassignment
+	var todo topicChanges
 	for _, boards := range r.watcher.wanted() {
 		r.watcher.plan(r.log.info(), boards, &todo)
 		if len(todo.stop) > 0 {
@@ -141,13 +141,13 @@ func (r *modelReader) watch(now time.Time, wake signal) {
 			if t.resumed || t.shared {
 				boards = t.readFor
 			}
-			r.watcher.reads(t, boards)
+			r.watcher.reads(t.topic, boards)
 		}
 	}
 	r.readEnds(now)
 }
 
-func (r *modelReader) start(t *topic) {
+func (r *modelReader) start(t *beginning) {
 	found := make(map[*partition]offsets)
 	for _, p := range t.parts {
 		found[p] = offsets{r.log.parts[p.number].low, r.log.parts[p.number].end}
@@ -161,7 +161,7 @@ func (r *modelReader) start(t *topic) {
 			p.start(p.low + r.log.rng.Int64N(p.high-p.low+1))
 		}
 	}
-	r.topic, r.next, r.ended = t, nil, nil
+	r.topic, r.next, r.ended = t.topic, nil, nil
 	for _, p := range t.parts {
 		r.next, r.ended = append(r.next, p.from), append(r.ended, -1)
 	}

@@ -217,15 +217,15 @@ func (w *modelEnv) start() {
 	queue := newBatches()
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })
-	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
+	group.Go(func() error { return newDispatcher(&r.common, queue).run(ctx) })
+	group.Go(func() error { return newTotalsPoller(&r.common, r.keeper).run(ctx) })
 	group.Go(func() error { return r.asker.run(ctx) })
 	if !w.noWalk {
-		group.Go(func() error { return newWalker(r).run(ctx) })
+		group.Go(func() error { return newWalker(&r.common, r.compares).run(ctx) })
 	}
 	group.Go(func() error { return r.keepMembership(ctx, group) })
 	if cfg.Files != nil {
-		group.Go(func() error { return newSaver(r, cfg.Files, r.cfg.SaveEvery).run(ctx) })
+		group.Go(func() error { return newSaver(&r.common, cfg.Files, r.cfg.SaveEvery).run(ctx) })
 	}
 	w.side = &modelSidecar{runner: r, boards: boards, reader: newModelReader(w.kafka, r, queue)}
 	boards.opened = w.look

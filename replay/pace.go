@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -140,10 +139,3 @@ func (p *Pace[P]) forget(now time.Time) {
 
 // stale is the age from which on states are of no use.
 func (p *Pace[P]) stale() time.Duration { return max(staleStates, 5*p.every) }
-
-// jitter returns d, give or take a tenth, so that a fleet started together does not ask together.
-func jitter(d time.Duration) time.Duration { return jitterBy(rand.Float64, d) }
-
-func jitterBy(random func() float64, d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*random()))
-}

@@ -117,6 +117,12 @@ type Snapshots interface {
 	LoadNewer(ctx context.Context, board rankcache.BoardID, than *Saved) (Saved, []rankcache.Entry, error)
 }
 
+// States is where a keeper publishes what it has read of all boards.
+type States interface {
+	// States returns the newest value. The error is why there is none that can be read.
+	States(context.Context) (wire.States, error)
+}
+
 // ErrOlder reports a snapshot that is not newer than the sidecar's own file.
 var ErrOlder = errors.New("the sidecar's own file is as new")
 

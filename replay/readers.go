@@ -59,6 +59,7 @@ func (r *readers) poll(into []kafka.Record) (n int, other kafka.Event) {
 	return n, other
 }
 
+// assign starts reading partitions at their from.
 func (r *readers) assign(parts []*partition) error {
 	assigned := make(map[*reader][]*partition)
 	for _, p := range parts {
@@ -89,6 +90,7 @@ func (r *readers) withRoom() (*reader, error) {
 	return r.add()
 }
 
+// unassign stops reading. No record of the partitions is polled afterwards.
 func (r *readers) unassign(parts []*partition) error {
 	assigned := make(map[*reader][]*partition)
 	for _, p := range parts {
@@ -121,4 +123,12 @@ func (r *readers) close() (err error) {
 		err = errors.Join(err, made.Close())
 	}
 	return err
+}
+
+func topicPartitions(parts []*partition) []kafka.TopicPartition {
+	tps := make([]kafka.TopicPartition, len(parts))
+	for i, p := range parts {
+		tps[i] = kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number, Offset: kafka.Offset(p.from)}
+	}
+	return tps
 }

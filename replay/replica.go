@@ -12,9 +12,8 @@ import (
 	"rankcache/wire"
 )
 
-// replica is the local copy of one board, and whether it may be read. This file has
-// the path of an update, apply and publish, and faults; replica_state.go, which calls this
-// file and is never called by it, has epochs, opening, closing and filling.
+// replica is the local copy of one board, and whether it may be read. This file has the path of an update, apply and
+// publish, and faults; replica_open.go has epochs, opening and closing, and replica_fill.go filling.
 //
 // The dispatcher applies and publishes. The gate opens the replica, fills it and starts a new epoch after a fault. Any
 // goroutine may report a fault, which closes it at once. All of them lock mu: after the membership's lock, before those
@@ -41,13 +40,6 @@ type replica struct {
 	fault   *fault // why the board is to be filled again; nil if it is sound
 }
 
-// newReplica returns the replica of a feed; held are the bytes that wait on all boards.
-func newReplica(f *feed, boards Boards, held *atomic.Int64) *replica {
-	b := boards.Create(f.id)
-	return &replica{id: f.id, board: b, boards: boards, sources: &f.sources, file: &f.file, audit: f.audit, wake: newSignal(),
-		in: intake{board: b, file: &f.file, reorder: reorderBuffer{all: held}}}
-}
-
 // apply applies a batch, which is not empty. Only the dispatcher calls it.
 func (r *replica) apply(batch []wire.Update) {
 	r.mu.Lock()
@@ -63,6 +55,11 @@ func (r *replica) apply(batch []wire.Update) {
 
 // visible returns whether readers find the board, open or stale.
 func (r *replica) visible() bool { return r.readable.Load() || r.stale.Load() }
+
+// settled reports whether the board is open, and equal to a closed one.
+func (r *replica) settled() bool {
+	return r.readable.Load() && r.board.Life() >= rankcache.LifeClosed
+}
 
 // publish makes applied updates visible to readers, with the copy's age. It returns the time of the oldest command
 // among them in Unix milliseconds, 0 if it is not known. It does nothing to a closed board: that may be half full.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -15,28 +15,14 @@ import (
 	"rankcache"
 )
 
-// logEvery is the shortest time between two log lines of one kind.
-const logEvery = time.Second
-
 // Runner keeps a set of boards filled from Kafka. Its methods may be called by any goroutine.
 type Runner struct {
-	cfg     Config
-	boards  Boards
-	origin  Origin
-	log     *slog.Logger
-	metrics *metrics
-
+	common
 	members *membership
-	feeds   feeds
 	filler  *filler
 	asker   *asker
-	// backlog is how many records the logs held when their reading began.
-	backlog atomic.Int64
-	held    atomic.Int64 // bytes of updates that wait on all boards
-	keeper  *keeperStates
+	keeper  *keeperPace
 	walks   atomic.Bool // rows are compared, whatever a keeper does
-
-	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
 }
 
 // New returns a Runner that starts nothing before Run. It fails if cfg is wrong, or if reg has such metrics already.
@@ -49,9 +35,10 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.TotalSource)
 		cfg.Files, cfg.Snapshots = nil, nil
 	}
-	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal(), keeper: newKeeperStates(cfg.States)}
+	r := &Runner{keeper: NewPace[map[*feed]probe](rand.Float64), common: common{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(),
+		topicsWake: newSignal(), totalsWake: newSignal()}}
 	r.members = newMembership(&r.feeds)
-	r.filler, r.asker = newFiller(r), newAsker(origin)
+	r.filler, r.asker = newFiller(&r.common), newAsker(origin)
 	if reg != nil {
 		err = errors.Join(r.metrics.register(reg), reg.Register(newCollector(&r.feeds, cfg.BoardLabel)))
 	}
@@ -87,15 +74,15 @@ func (r *Runner) Run(ctx context.Context) error {
 	consumer := newConsumer(c, queue, r.metrics, r.log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return consumer.run(ctx) })
-	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })
+	group.Go(func() error { return newDispatcher(&r.common, queue).run(ctx) })
 	if r.cfg.KafkaLogin != nil {
 		group.Go(func() error { r.cfg.KafkaLogin(ctx, c.setLogin); return nil })
 	}
-	group.Go(func() error { return newTopicWatcher(r, c, consumer).run(ctx) })
-	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
+	group.Go(func() error { return newTopicWatcher(&r.common, c, consumer).run(ctx) })
+	group.Go(func() error { return newTotalsPoller(&r.common, r.keeper).run(ctx) })
 	group.Go(func() error { return r.asker.run(ctx) })
 	if r.cfg.AuditRows > 0 && r.cfg.TotalSource == TotalSeq {
-		group.Go(func() error { return newWalker(r).run(ctx) })
+		group.Go(func() error { return newWalker(&r.common, r.compares).run(ctx) })
 	}
 	group.Go(func() error { return r.keepMembership(ctx, group) })
 	group.Go(func() error { return logProgress(ctx, &r.feeds, r.log) })
@@ -108,7 +95,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // Save saves each open board to files every so often, if it has changed or its copy there will soon be too old, and
 // all of them once more when ctx ends. A board that can't be saved is logged.
 func (r *Runner) Save(ctx context.Context, to Files, every time.Duration) error {
-	return newSaver(r, to, every).run(ctx)
+	return newSaver(&r.common, to, every).run(ctx)
 }
 
 // Walk has rows compared until ctx is done though a keeper publishes states: it is the keeper's.
@@ -163,41 +150,8 @@ func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.
 		defer close(b.done)
 		defer stop()
 		r.filler.fromFiles(ctx, f)
-		newGate(r, f).run(ctx)
+		newGate(&r.common, r.asker, r.filler, f).run(ctx)
 		return nil
 	})
 	return b
-}
-
-// signal wakes the one goroutine that waits for it. Wake-ups sent before it looks count as one.
-type signal chan struct{}
-
-func newSignal() signal { return make(signal, 1) }
-
-// wake never blocks. It may be called by any goroutine, with or without locks.
-func (s signal) wake() {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
-}
-
-// never is a time to wait that takes no timer.
-const never time.Duration = math.MaxInt64
-
-// wait returns after d, at a wake-up or at the end of ctx. woken tells of a wake-up.
-func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
-	var due <-chan time.Time
-	if d < never {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-s:
-		return true
-	case <-due:
-	}
-	return false
 }

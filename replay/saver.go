@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -39,8 +40,8 @@ type saver struct {
 // repair changes a board without a new seq.
 type written struct{ image, at time.Time }
 
-func newSaver(r *Runner, files Files, every time.Duration) *saver {
-	return &saver{files: files, feeds: &r.feeds, every: every, maxStale: r.cfg.MaxStale, log: r.log, due: make(map[*feed]time.Time), last: make(map[*feed]written),
+func newSaver(c *common, files Files, every time.Duration) *saver {
+	return &saver{files: files, feeds: &c.feeds, every: every, maxStale: c.cfg.MaxStale, log: c.log, due: make(map[*feed]time.Time), last: make(map[*feed]written),
 		sweepAt: time.Now().Add(jitter(sweepEvery))}
 }
 
@@ -83,13 +84,9 @@ func (s *saver) forget(boards []*feed) {
 	if len(s.due) <= len(boards) {
 		return
 	}
-	due, last := s.due, s.last
-	s.due, s.last = make(map[*feed]time.Time), make(map[*feed]written)
-	for _, f := range boards {
-		if at, ok := due[f]; ok {
-			s.due[f], s.last[f] = at, last[f]
-		}
-	}
+	current := s.feeds.current()
+	maps.DeleteFunc(s.due, func(f *feed, _ time.Time) bool { return current[f.id] != f })
+	maps.DeleteFunc(s.last, func(f *feed, _ written) bool { return current[f.id] != f })
 }
 
 // save writes a board's file, unless the one before is as good. A board that has no image now waits for its next turn.

@@ -40,31 +40,35 @@ type sources struct {
 	reached            func() time.Time // [Config].Reached. It is set at the start.
 }
 
-func (s *sources) observe(in *gateInput) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	in.kafkaKnown, in.redisKnown = s.log != nil || s.refused != "", !s.latest.requested.IsZero()
-	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
-	in.kafkaErr, in.redisErr, in.refused = s.kafkaErr, s.redisErr, s.refused
-	if in.alone = s.alone; s.alone { // as if a log had lost all that it had
-		in.kafkaKnown, in.topicKnown, in.ended, in.truncated = true, true, true, true
-	} else if t := s.log; t != nil && !t.gone.Load() {
-		in.topicKnown, in.ended, in.truncated = true, t.ended(), s.joined || t.truncated()
+// isReplica returns whether Redis is a replica in another region than the writers'.
+func (s *sources) isReplica() bool { return s.reached != nil }
+
+// current returns of which time it is what Redis answers to a request from now on: zero if that is unknown.
+func (s *sources) current() time.Time {
+	if s.reached == nil {
+		return time.Now()
 	}
+	return s.reached()
 }
 
-// begin sets the log that is read from now on.
-func (s *sources) begin(t *topic) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.log, s.joined, s.refused = t, false, ""
+const clockSkew = 5 * time.Second // by how much the regions' clocks may differ before lag is taken for a loss
+
+// surelyOf returns of which time a reading is by this machine's clock, or later: zero if that is unknown.
+func (s *sources) surelyOf(t *reading) time.Time {
+	if !s.isReplica() {
+		return t.requested
+	}
+	if t.current.IsZero() {
+		return t.current
+	}
+	return t.current.Add(-clockSkew)
 }
 
-// join is begin for a log that is being read already.
-func (s *sources) join(t *topic) {
+// begin sets the log that is read from now on; joined tells that it is being read already.
+func (s *sources) begin(t *topic, joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.joined, s.refused = t, true, ""
+	s.log, s.joined, s.refused = t, joined, ""
 }
 
 // learn takes a total and returns whether it is the first of the epoch.
@@ -192,4 +196,74 @@ func (s *sources) readToEnd() (at time.Time, ok bool) {
 		return at, false
 	}
 	return end.requested, true
+}
+
+// fileState is the file that a board was filled from. The replica's lock is held to write; mu is a leaf.
+type fileState struct {
+	mu sync.Mutex
+	// loaded is nil without a file and once its entries are void or open. resume is the file as a place in the log.
+	loaded, resume *Saved
+}
+
+func (f *fileState) set(s *Saved) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded, f.resume = s, s
+}
+
+// place has the log be resumed at a file without entries.
+func (f *fileState) place(s *Saved) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.resume = s
+}
+
+func (f *fileState) discard() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded = nil
+}
+
+// entries returns the file that the board's entries come from, nil if they come from elsewhere.
+func (f *fileState) entries() *Saved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loaded
+}
+
+// resumePoint returns the file whose offsets the log is resumed at, nil without one.
+func (f *fileState) resumePoint() *Saved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resume
+}
+
+// isOfAnother returns whether the entries come from another topic than t.
+func (f *fileState) isOfAnother(t *topic) bool {
+	s := f.entries()
+	return s != nil && s.TopicID != t.id
+}
+
+// isYounger returns whether there are entries that are known to be no older than maxAge.
+func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
+	s := f.entries()
+	if s == nil {
+		return false
+	}
+	age, ok := s.age(now)
+	return ok && age <= maxAge
+}
+
+// disprovedBy returns a fault if a total shows the entries void: a total is lower or gone only after a loss.
+func (f *fileState) disprovedBy(t reading) *fault {
+	s := f.entries()
+	switch {
+	case s == nil || t.requested.IsZero() || t.Run == s.Run && t.Seq >= s.Seq:
+		return nil
+	case t.Seq == 0:
+		return new(faultGone("total"))
+	case t.Run != s.Run:
+		return new(faultRun(t.Run, s.Run))
+	}
+	return new(faultAhead(t.Seq, s.Seq))
 }

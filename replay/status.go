@@ -1,14 +1,10 @@
 package replay
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
 	"rankcache"
-	"rankcache/internal/tick"
 )
 
 // rateWindow is over how long a rate is taken.
@@ -89,97 +85,4 @@ func (m *meter) observe(now time.Time, count int64) {
 		weight = 1
 	}
 	*m = meter{at: now, count: count, rate: m.rate + weight*(rate-m.rate)}
-}
-
-// measure updates the board's rates.
-func (f *feed) measure(now time.Time) {
-	f.status.observe(now, f.replica.in.counts.applied.Load(), f.sources.topic())
-}
-
-// describe returns the board as operators see it. Where Redis's seq is unknown, so
-// is the number of updates that the board lacks.
-func (f *feed) describe() rankcache.BoardStatus {
-	p, now := f.replica.board.Progress(), time.Now()
-	f.measure(now)
-	latest, target := f.sources.totals()
-	known := f.sources.redisKnown(now)
-	s := rankcache.BoardStatus{Board: f.id, Have: max(p.Applied(), f.replica.in.counts.distinct.Load()), Want: target,
-		Members: p.Members, Audit: f.audit.status()}
-	if at := f.replica.board.CurrentAt(); !at.IsZero() {
-		s.Age = max(now.Sub(at), 0)
-	}
-	s.Proof = rankcache.ProofStatus{State: f.replica.board.State(), Origin: latest.State, OriginAt: latest.requested}
-	s.Proof.Proved, s.Proof.ProvedAt = f.sources.proof()
-	readRate := f.status.fill(&s)
-	if s.State == rankcache.StateOpen && f.lost.Load() && f.replica.readable.Load() {
-		s.State, s.Reason = rankcache.StateLost, "Redis has lost the board: it is answered as it was; rankcache rebuild writes it anew from the ledger, or with --from log from its updates"
-		s.LostMembers = s.Members
-	} else if s.State == rankcache.StateOpen && f.replica.settled() {
-		s.Have, s.Want, known = p.Applied(), p.Applied(), true
-		s.Reason = "closed: it does not change any more, so it is not compared"
-	} else if s.State == rankcache.StateOpen {
-		s.Have, s.Want = p.Applied(), max(latest.Seq, target)
-		s.Reason = openReason(&s, latest, known)
-	} else if log := f.sources.topic(); log != nil && readRate > 0 {
-		s.ETA = time.Duration(float64(log.left()) / readRate * float64(time.Second))
-	}
-	if n := f.begunAgain.Load(); n > 0 && s.LostMembers == 0 {
-		s.LostMembers = int(n)
-		s.Reason = fmt.Sprintf("Redis has lost an earlier life with %d members, and the board has begun again: rankcache rebuild puts back what the ledger, or with --from log its topic, has of it. %s", n, s.Reason)
-	}
-	if !known {
-		s.Want = 0
-	}
-	return s
-}
-
-// openReason returns the reason of an open board now: the one that its gate gave when it opened it may be out of date.
-func openReason(s *rankcache.BoardStatus, latest reading, known bool) string {
-	switch {
-	case !known && latest.requested.IsZero():
-		return "its total in Redis is not read yet"
-	case !known:
-		return "not compared with Redis since " + latest.requested.UTC().Format(time.RFC3339)
-	case s.Have < s.Want:
-		return "behind Redis"
-	}
-	return s.Reason
-}
-
-// logProgress logs how far the boards have come, once a second while they advance.
-func logProgress(ctx context.Context, all *feeds, log *slog.Logger) error {
-	var before uint64
-	for range tick.Every(ctx, logEvery) {
-		sum := sumUp(all.current())
-		if sum.filling > 0 && sum.have != before {
-			log.Info("boards are filled", "boards", sum.boards, "filling", sum.filling, "have", sum.have,
-				"want", sum.want, "updates_per_s", int(sum.rate), "eta", sum.eta.Round(time.Second/10))
-		}
-		before = sum.have
-	}
-	return nil
-}
-
-// sum is the status of several boards as one.
-type sum struct {
-	boards, filling int
-	have, want      uint64 // of those being filled
-	rate            float64
-	eta             time.Duration
-}
-
-func sumUp(all map[rankcache.BoardID]*feed) sum {
-	s := sum{boards: len(all)}
-	for _, f := range all {
-		if f.replica.readable.Load() {
-			continue
-		}
-		b := f.describe()
-		s.filling++
-		s.have += b.Have
-		s.want += b.Want
-		s.rate += b.Rate
-		s.eta = max(s.eta, b.ETA)
-	}
-	return s
 }

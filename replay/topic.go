@@ -16,12 +16,8 @@ type topic struct {
 	reset bool
 	// parts are one partition for boards with seqs, unless the topic is shared.
 	parts []*partition
-	// readFor are the boards that it was begun for. resumeAt is where its partitions may begin,
-	// because files have the records before of all of them but lacking; nil for the beginning. resumed is
-	// set if they do, and no board is lacking.
-	readFor, lacking []*feed
-	resumeAt         []int64
-	resumed          bool
+	// resumed is set if it begins where files end, and they have the records before of all its boards.
+	resumed bool
 	// shared tells that others have updates in it too.
 	shared bool
 	// gone is set by the topic watcher when Kafka no longer has the topic.
@@ -57,12 +53,15 @@ type partition struct {
 	reached int64 // the dispatcher's own: as next, but not yet applied
 }
 
-// newReading returns a reading of a topic for boards, whose offsets are still to be set.
-func newReading(info topicInfo, reset bool, boards []*feed) *topic {
-	t := newTopic(info, reset)
-	t.readFor, t.lacking, t.shared = boards, boards, boards[0].log.Shared
-	return t
+// topicInfo is Kafka's description of a topic. It has no partitions if the topic does not exist.
+type topicInfo struct {
+	name       string
+	id         string
+	partitions int
 }
+
+// offsets is where a partition's log begins and ends for a reader of committed records.
+type offsets struct{ low, high int64 }
 
 // newTopic returns a reading whose offsets are still to be set.
 func newTopic(info topicInfo, reset bool) *topic {
@@ -155,71 +154,3 @@ func (t *topic) exhausted(since time.Time, after time.Duration) bool {
 func (t *topic) readTo(end *logEnd) bool {
 	return !slices.ContainsFunc(t.parts, func(p *partition) bool { return p.next.Load() < end.high[p.number] })
 }
-
-// since returns a time before the first update of each board that no file has the beginning of: zero if reading begins
-// with the log, or where files end. Only a shared topic is not read from its beginning: it has other boards' updates
-// there.
-func (t *topic) since() (since time.Time) {
-	for _, f := range t.lacking {
-		if first := f.log.First; t.shared && (since.IsZero() || first.Before(since)) {
-			since = first
-		}
-	}
-	return since
-}
-
-// resumeFrom has reading resume where the boards' files end, at the lowest place of each partition. A board without a
-// file of the topic then has it begin at its own first update, if that is earlier; where it shares no topic, that is
-// the beginning. The offsets of a file count although Redis has proved its entries void: what Redis has lost is before
-// them in the log, and must not be read again.
-func (t *topic) resumeFrom(boards []*feed) {
-	var at []int64
-	var lacking []*feed
-	for _, f := range boards {
-		s := f.file.resumePoint()
-		if s == nil || s.TopicID != t.id || len(s.Offsets) != len(t.parts) {
-			lacking = append(lacking, f)
-			continue
-		}
-		if at == nil {
-			at = slices.Clone(s.Offsets)
-		}
-		for i := range at {
-			at[i] = min(at[i], s.Offsets[i])
-		}
-	}
-	reads := func(f *feed) bool { return !t.shared || f.log.First.IsZero() } // from the log's beginning
-	if at != nil && !slices.ContainsFunc(lacking, reads) {
-		t.resumeAt, t.lacking = at, lacking
-	}
-}
-
-// resume makes reading begin at resumeAt. It returns false if the log was truncated after that, or ends before: then it
-// is read from its beginning, and the gate sees what is missing.
-func (t *topic) resume() bool {
-	for i, p := range t.parts {
-		if at := t.resumeAt[i]; at < p.low || at > p.high {
-			t.resumeAt, t.lacking = nil, t.readFor
-			return false
-		}
-	}
-	for i, p := range t.parts {
-		p.start(t.resumeAt[i])
-	}
-	t.resumed = len(t.lacking) == 0
-	return true
-}
-
-// join has boards begin with what comes next in a shared topic that is being read. If they
-// were changed before, the topic has lost their beginning as far as they can tell.
-func (t *topic) join(boards []*feed) {
-	for _, f := range boards {
-		if t.lacks(f) {
-			f.replica.join(t)
-			f.whole = t
-		}
-	}
-}
-
-// lacks returns whether a board has missed something of the reading.
-func (t *topic) lacks(f *feed) bool { return f.whole != t }

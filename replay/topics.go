@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"rankcache/internal/kafka"
 )
 
 // topicWatcher keeps the consumer assigned to the topics of the followed boards.
@@ -28,9 +26,9 @@ type topicWatcher struct {
 	backlog *atomic.Int64     // set to the records of all logs when their reading began
 }
 
-func newTopicWatcher(r *Runner, client *client, consumer *consumer) *topicWatcher {
-	return &topicWatcher{client: client, consumer: consumer, feeds: &r.feeds, cfg: r.cfg, wake: r.topicsWake, metrics: r.metrics,
-		log: r.log, known: make(map[string]*topic), backlog: &r.backlog}
+func newTopicWatcher(c *common, client *client, consumer *consumer) *topicWatcher {
+	return &topicWatcher{client: client, consumer: consumer, feeds: &c.feeds, cfg: c.cfg, wake: c.topicsWake, metrics: c.metrics,
+		log: c.log, known: make(map[string]*topic), backlog: &c.backlog}
 }
 
 func (w *topicWatcher) run(ctx context.Context) error {
@@ -54,7 +52,7 @@ func (w *topicWatcher) failed(err error) {
 // poll compares the topics that Kafka has with those being read, and sends the consumer the differences.
 func (w *topicWatcher) poll(ctx context.Context) error {
 	wanted := w.wanted()
-	var todo reassignment
+	var todo topicChanges
 	for name, t := range w.known {
 		if wanted[name] == nil {
 			todo.stop = append(todo.stop, t)
@@ -105,7 +103,7 @@ func (w *topicWatcher) due(wanted map[string][]*feed) (names []string) {
 // settled returns whether a topic is read for its boards and all are open, as far as this process knows.
 func (w *topicWatcher) settled(name string, boards []*feed) bool {
 	t := w.known[name]
-	todo := func(f *feed) bool { return f.whole != t || !f.replica.readable.Load() }
+	todo := func(f *feed) bool { return f.lacks(t) || !f.replica.readable.Load() }
 	return t != nil && !t.gone.Load() && !t.rewound.Load() && !slices.ContainsFunc(boards, todo)
 }
 
@@ -126,31 +124,43 @@ func (w *topicWatcher) wanted() map[string][]*feed {
 }
 
 // plan adds a topic's next steps to todo.
-func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) {
+func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *topicChanges) {
 	t := w.known[info.name]
+	lacking := func(f *feed) bool { return f.lacks(t) }
 	switch {
 	case info.partitions == 0:
 		w.missing(t, boards, todo)
 	case info.partitions > 1 && w.cfg.TotalSource == TotalSeq && !boards[0].log.Shared:
 		w.refuse(t, info, boards, todo)
 	case t == nil:
-		t = newReading(info, false, boards)
+		b := newReading(info, false, boards)
 		if w.cfg.TotalSource == TotalSeq {
-			t.resumeFrom(boards)
+			b.resumeFrom(boards)
 		}
-		todo.start = append(todo.start, t)
+		todo.start = append(todo.start, b)
 	case t.id != info.id || t.rewound.Load():
 		w.log.Warn("topic is read again and its boards are reset", "topic", info.name, "recreated", t.id != info.id)
 		todo.start = append(todo.start, newReading(info, true, boards))
-	case t.gone.Load() || info.partitions > len(t.parts) || !t.shared && slices.ContainsFunc(boards, t.lacks):
+	case t.gone.Load() || info.partitions > len(t.parts) || !t.shared && slices.ContainsFunc(boards, lacking):
 		todo.start = append(todo.start, newReading(info, false, boards))
 	case t.shared:
-		t.join(boards)
+		w.join(t, boards)
+	}
+}
+
+// join has boards begin with what comes next in a shared topic that is being read. If they
+// were changed before, the topic has lost their beginning as far as they can tell.
+func (w *topicWatcher) join(t *topic, boards []*feed) {
+	for _, f := range boards {
+		if f.lacks(t) {
+			f.replica.join(t)
+			f.whole = t
+		}
 	}
 }
 
 // refuse closes boards whose topic has several partitions, because they bring a board's updates out of order.
-func (w *topicWatcher) refuse(t *topic, info topicInfo, boards []*feed, todo *reassignment) {
+func (w *topicWatcher) refuse(t *topic, info topicInfo, boards []*feed, todo *topicChanges) {
 	why := fmt.Sprintf("topic %s has %d partitions, and a board with seqs is read from one: delete the topic, the writer makes it again, "+
 		"or make it with one partition if another program writes it", info.name, info.partitions)
 	for _, f := range boards {
@@ -169,7 +179,7 @@ func (w *topicWatcher) refuse(t *topic, info topicInfo, boards []*feed, todo *re
 
 // missing stops reading a topic that Kafka does not have. It stays known, so that
 // the id of the next one of the name can be compared.
-func (w *topicWatcher) missing(t *topic, boards []*feed, todo *reassignment) {
+func (w *topicWatcher) missing(t *topic, boards []*feed, todo *topicChanges) {
 	for _, f := range boards {
 		f.sources.topicRefused("its topic does not exist yet: writers make it within seconds if their rooms name the board")
 	}
@@ -181,8 +191,12 @@ func (w *topicWatcher) missing(t *topic, boards []*feed, todo *reassignment) {
 
 // carryOut finds out where the new readings begin and sends them to the consumer.
 // A topic whose offsets are not known yet is left for the next poll.
-func (w *topicWatcher) carryOut(ctx context.Context, todo *reassignment) error {
-	unknown := w.fetchOffsets(ctx, todo)
+func (w *topicWatcher) carryOut(ctx context.Context, todo *topicChanges) error {
+	void, unknown := todo.fetchOffsets(ctx, w.client)
+	for _, b := range void {
+		w.metrics.voidFiles.WithLabelValues(kindLog).Inc()
+		w.log.Warn("log lacks the records after the saved boards: it is read from its beginning", "topic", b.name)
+	}
 	if len(todo.start)+len(todo.stop) == 0 {
 		return unknown
 	}
@@ -192,61 +206,23 @@ func (w *topicWatcher) carryOut(ctx context.Context, todo *reassignment) error {
 	return unknown
 }
 
-// fetchOffsets finds out where the new readings begin, and drops those for which Kafka has no answer.
-func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) error {
-	var parts []*partition
-	for _, t := range todo.start {
-		parts = append(parts, t.parts...)
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	found, err := w.client.offsets(ctx, parts)
-	unknown := func(p *partition) bool { return !p.setOffsets(found) }
-	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool { return slices.ContainsFunc(t.parts, unknown) })
-	for _, t := range todo.start {
-		if t.resumeAt != nil && !t.resume() {
-			w.metrics.voidFiles.WithLabelValues(kindLog).Inc()
-			w.log.Warn("log lacks the records after the saved boards: it is read from its beginning", "topic", t.name)
-		}
-	}
-	return errors.Join(err, w.skipOlder(ctx, todo))
-}
-
-// skipOlder has shared topics read from where the updates begin of boards without files, and drops those
-// for which Kafka has no answer.
-func (w *topicWatcher) skipOlder(ctx context.Context, todo *reassignment) (err error) {
-	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool {
-		since := t.since()
-		if since.IsZero() {
-			return false
-		}
-		found, failed := w.client.listOffsets(ctx, t.parts, kafka.Since(since))
-		for p, from := range found {
-			if t.resumeAt == nil || from < p.from {
-				p.start(from)
-			}
-		}
-		err = errors.Join(err, failed)
-		return failed != nil
-	})
-	return err
-}
-
 // reassign sends the request and records the new readings. The boards that a
 // reading serves are those of before the request: later ones have missed records.
-func (w *topicWatcher) reassign(ctx context.Context, todo *reassignment) error {
-	wanted := w.wanted()
-	if err := w.consumer.reassign(ctx, *todo); err != nil {
+func (w *topicWatcher) reassign(ctx context.Context, todo *topicChanges) error {
+	wanted, request := w.wanted(), reassignment{stop: todo.stop}
+	for _, b := range todo.start {
+		request.start = append(request.start, b.topic)
+	}
+	if err := w.consumer.reassign(ctx, request); err != nil {
 		return err
 	}
-	for _, t := range todo.start {
-		boards := wanted[t.name]
-		if t.resumed || t.shared {
-			boards = t.readFor // any other may have updates before
+	for _, b := range todo.start {
+		boards := wanted[b.name]
+		if b.resumed || b.shared {
+			boards = b.readFor // any other may have updates before
 		}
-		w.reads(t, boards)
-		w.log.Info("topic is read", "topic", t.name, "partitions", len(t.parts), "records", t.size(), "again", t.reset, "resumed", t.resumeAt != nil)
+		w.reads(b.topic, boards)
+		w.log.Info("topic is read", "topic", b.name, "partitions", len(b.parts), "records", b.size(), "again", b.reset, "resumed", b.resumeAt != nil)
 	}
 	var sum int64
 	for _, t := range w.known {

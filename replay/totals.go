@@ -2,28 +2,18 @@ package replay
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"time"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
-// totalsPoller reads all boards' totals from Redis, in a few round trips. Its fields are run's goroutine's.
+// totalsPoller decides when all boards' totals are read, from Redis in a few round trips, or from what a keeper has read.
+// Its fields are run's goroutine's.
 type totalsPoller struct {
-	origin   Origin
-	total    TotalSource
-	every    time.Duration
-	feeds    *feeds
-	wake     signal
-	maxStale time.Duration // until when a lost board is kept
-	metrics  *metrics
-	log      *slog.Logger
-
-	crowded bool // there are many boards: those at rest are read more rarely
-	again   bool // a second look is due
-
-	keeper *keeperStates
+	totalsReader
+	feeds  *feeds
+	wake   signal
+	states States // a keeper's, as one more source of readings; nil: there is none
 }
 
 const (
@@ -32,10 +22,9 @@ const (
 	secondLook = 4 // by how much sooner Redis is read again after something odd
 )
 
-func newTotalsPoller(r *Runner) *totalsPoller {
-	return &totalsPoller{origin: r.origin, total: r.cfg.TotalSource, every: r.cfg.TotalsEvery, feeds: &r.feeds, wake: r.totalsWake,
-		maxStale: r.cfg.MaxStale, metrics: r.metrics, log: r.log,
-		keeper: r.keeper}
+func newTotalsPoller(c *common, keeper *keeperPace) *totalsPoller {
+	return &totalsPoller{feeds: &c.feeds, wake: c.totalsWake, states: c.cfg.States, totalsReader: totalsReader{origin: c.origin,
+		learner: learner{total: c.cfg.TotalSource, every: c.cfg.TotalsEvery, maxStale: c.cfg.MaxStale, keeper: keeper, metrics: c.metrics, log: c.log}}}
 }
 
 func (t *totalsPoller) run(ctx context.Context) error {
@@ -49,16 +38,6 @@ func (t *totalsPoller) run(ctx context.Context) error {
 		t.listen(ctx, pause)
 	}
 	return nil
-}
-
-const missedReadings = 3 // after how many intervals without a reading it is unknown where Redis is
-
-// probe is where a board was before the request to Redis.
-type probe struct {
-	feed   *feed
-	epoch  int
-	before rankcache.Progress
-	run    uint64
 }
 
 // poll reads the boards that are due from Redis.
@@ -78,279 +57,112 @@ func (t *totalsPoller) poll(ctx context.Context) {
 	t.ask(ctx, all)
 }
 
-func (t *totalsPoller) ask(ctx context.Context, all []probe) {
-	if len(all) == 0 {
+// listen waits for d or until it is woken, and takes what a keeper publishes meanwhile, once at least if due.
+func (t *totalsPoller) listen(ctx context.Context, d time.Duration) {
+	k := t.keeper
+	for end := time.Now().Add(d); ; {
+		now := time.Now()
+		if t.states != nil && !now.Before(k.Next()) {
+			if t.look(ctx); time.Now().Before(end) {
+				continue
+			}
+			return
+		}
+		until := end
+		if t.states != nil && k.Next().Before(end) {
+			until = k.Next()
+		}
+		if woken := t.wake.wait(ctx, until.Sub(now)); woken || ctx.Err() != nil || !time.Now().Before(end) {
+			return
+		}
+	}
+}
+
+// look reads the keeper's value once, and learns from it what it tells for sure. That saves requests for boards that are
+// as they should be: where they differ, Redis is asked.
+func (t *totalsPoller) look(ctx context.Context) {
+	k, at, probes := t.keeper, time.Now(), make(map[*feed]probe)
+	for _, f := range t.feeds.current() {
+		if f.replica.readable.Load() {
+			probes[f] = newProbe(f)
+		}
+	}
+	value, err := t.states.States(ctx)
+	if err != nil {
+		k.Missed(at)
 		return
 	}
-	ids := idsOf(all)
-	t.metrics.readings.WithLabelValues(sourceRedis).Add(float64(len(all)))
-	histories := t.histories(ctx, all, ids)
-	at, current := time.Now(), all[0].feed.sources.current()
-	stamps, err := t.origin.Stamps(ctx, ids)
-	if err != nil && ctx.Err() == nil {
-		t.failed(err, all)
-	}
-	var missing, again []probe
-	var looks, anew []reading
-	for i := range all {
-		if i >= len(stamps) || stamps[i].At.IsZero() {
-			continue
-		}
-		all[i].feed.replica.board.SetPrimed(stamps[i].Primed, stamps[i].State)
-		all[i].feed.rest.asked = at
-		r := readingOf(&stamps[i], at, current)
-		if f := all[i].feed; f.replica.settled() {
-			f.lookAgain(r, all[i].epoch)
-			continue
-		}
-		if t.mayBeLost(&all[i], r) {
-			missing, looks = append(missing, all[i]), append(looks, r)
-			continue
-		}
-		if t.seemsBegunAgain(all[i].feed, r) {
-			again, anew = append(again, all[i]), append(anew, r)
-			continue
-		}
-		t.there(&all[i], r)
-		if r.Run != 0 && histories != nil {
-			all[i].feed.known.history = histories[i]
-		}
-	}
-	t.tell(ctx, missing, looks)
-	if len(again) == 0 || !t.tellBegunAgain(ctx, again) {
-		return
-	}
-	for i := range again {
-		t.there(&again[i], anew[i])
+	if before := k.Heard(Look[map[*feed]probe]{value.Serial, at, probes}, value.Every); before != nil && t.compare(ctx, value, before) {
+		k.Used(at)
 	}
 }
 
-// there learns of a board that Redis has.
-func (t *totalsPoller) there(p *probe, r reading) {
-	if f := p.feed; r.Run != 0 {
-		f.lost.Store(false)
-		f.known.run, f.known.members = r.Run, r.members
-		if n := f.begunAgain.Load(); n > 0 && !fewer(r, int(n)) {
-			f.begunAgain.Store(0)
+// compare learns from states read after a look. Redis is asked where they differ; false: it refutes the keeper.
+func (t *totalsPoller) compare(ctx context.Context, value wire.States, before *Look[map[*feed]probe]) bool {
+	var doubted []*feed
+	due := t.keeper.Spared(before.At)
+	for f, p := range before.Before {
+		state, there := value.Of(f.key)
+		if latest, _ := f.sources.totals(); !there || p.epoch != f.replica.currentEpoch() || !latest.requested.Before(before.At) || !f.replica.board.State().HasSum {
+			continue // Redis is read as if there were no keeper
+		}
+		if state.Run != f.seen.run { // whether that is another life is for Redis to tell
+			f.rest.due = time.Time{}
+			continue
+		}
+		r := reading{State: state.State, members: state.Members, life: state.Life, requested: before.At, current: before.At}
+		if !t.confirms(&p, r) {
+			doubted = append(doubted, f)
+			continue
+		}
+		t.metrics.readings.WithLabelValues(sourceKeeper).Inc()
+		f.replica.board.SetPrimed(state.Primed, state.State)
+		f.seen.members = state.Members
+		if f.rest.due = due; t.keeper.SelfCheck(f.rest.asked, before.At) {
+			f.rest.due = time.Time{}
 		}
 	}
-	t.judge(p, r)
+	return !t.doubt(ctx, doubted)
 }
 
-func (t *totalsPoller) failed(err error, all []probe) {
-	t.metrics.redisErrors.Inc()
-	for _, p := range all {
-		p.feed.sources.redisFailed(err)
-	}
-	t.log.Warn("totals of Redis are not known", "err", err)
-}
-
-// judge gives a board what was read from Redis, and reports a fault that it shows.
-func (t *totalsPoller) judge(p *probe, r reading) {
+// confirms learns a state that a keeper has read, and returns false if that shows a difference.
+func (t *totalsPoller) confirms(p *probe, r reading) bool {
 	f := p.feed
-	f.rest.look(&f.lag, r, t.every, t.crowded)
-	if why := t.learn(p, r); why != nil {
-		f.replica.report(p.epoch, *why)
-		return
-	}
-	if due := t.keeper.Alone(r.requested); f.lag.odd == "" && f.replica.readable.Load() && !due.IsZero() {
-		f.rest.due = due
-	}
-}
-
-// learn gives a board a reading of Redis, and marks an open one as current if it is equal. It returns the fault.
-func (t *totalsPoller) learn(p *probe, r reading) *fault {
-	f := p.feed
-	f.measure(r.requested)
-	f.replica.follow(r, p.epoch)
-	late := f.replica.late(r.State)
-	switch known := f.replica.learn(r, p.epoch); {
-	case known && late != nil:
-		return t.learnLate(p, r, late)
-	case !known || !f.replica.readable.Load():
-		f.lag = lagWatch{}
-		return nil
-	}
-	f.late = lateWatch{}
-	if f.lag.epoch != p.epoch {
-		f.lag = lagWatch{epoch: p.epoch}
-	}
-	after := f.replica.progress()
-	f.replica.rise(r, p.epoch)
-	var why *fault
-	if f.lag.patience = maxLag; f.sources.isReplica() && after.Highest <= after.Contiguous {
-		f.lag.patience = mirrorLag
-	}
-	if unborn := t.total == TotalSeq && p.run == 0 && r.Run == 0 && r.members == 0; !unborn {
-		why = f.lag.check(t.total, r, p.before, after, f.sources.exhausted)
-	}
-	if why == nil && f.sources.alone && after.Applied() < r.Seq {
-		why = &fault{kind: kindHole, counted: true, reason: fmt.Sprintf("Redis has gone on to update %d, and the board's log is not read", r.Seq)}
-	}
-	if why == nil {
-		why = f.lag.checkState(r, p.run, f.replica.board, f.sources.proved)
-	}
-	if why != nil {
-		return why
-	}
-	if r.HasSum && !f.replica.board.State().HasSum {
-		f.replica.wake.wake() // its gate can prove it now
-	}
+	own := f.replica.board.State()
 	switch {
-	case f.lag.odd != "":
-		t.again = true
-	case t.total == TotalNone:
-		if at, ok := f.sources.readToEnd(); ok {
-			f.replica.publishCurrent(at)
-		}
-	case after.Applied() >= r.Seq:
-		f.replica.publishCurrent(r.current)
-		f.replica.awaited.Store(nil)
-	default:
-		f.replica.awaited.CompareAndSwap(nil, &r) // the dispatcher will see it reached
-	}
-	return nil
-}
-
-const maxLag = 10 * time.Second // how long an open board may lack an update that Redis has
-
-// lagWatch finds out whether an open board keeps up with Redis's total. It belongs to the totals poller.
-type lagWatch struct {
-	epoch    int
-	behind   reading       // the oldest reading that the board has not reached
-	ahead    reading       // a state that the board had not reached when it was read
-	odd      string        // the difference at the last look, which may pass by itself
-	patience time.Duration // how long updates may be missing
-	empty    reading       // the first reading in a row without a member, of a board without a total
-}
-
-// check takes a reading of Redis with the board's progress before the request and after the answer. exhausted returns
-// whether what the board misses since a time will not come: see [sources.exhausted]. It returns a fault that does not
-// pass by itself, or nil.
-//
-// An update is in Redis before it is in the log. So a total below what had been applied before the request, or none at
-// all, can't be lag: Redis has lost writes, or the board was deleted.
-//
-// A board without its updates only because Kafka is slow or away has no fault:
-// closing it would turn all its readers to Redis.
-func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.Progress, exhausted func(since time.Time, after time.Duration) bool) *fault {
-	switch {
-	case total == TotalNone:
-		return w.checkMembers(r, after)
-	case r.Seq == 0 && r.Run == 0:
-		return new(faultGone("total"))
-	case newest(total, before) > r.Seq:
-		return new(faultAhead(r.Seq, newest(total, before)))
-	}
-	if after.Applied() >= w.behind.Seq {
-		w.behind = reading{}
-	}
-	if w.behind.Seq == 0 && after.Applied() < r.Seq {
-		w.behind = r
-	}
-	if w.behind.Seq == 0 || r.requested.Sub(w.behind.requested) < w.patience || !exhausted(w.behind.requested, w.patience) {
-		return nil
-	}
-	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Applied()+1, r.Seq)}
-}
-
-// disproof returns a fault if a state of Redis, read after the board had a state, shows that Redis has another history.
-func disproof(origin, board rankcache.State) *fault {
-	switch {
-	case origin.Run == 0:
-		return new(faultGone("run"))
-	case origin.Run > board.Run:
-		return new(faultRun(origin.Run, board.Run))
-	case origin.Run < board.Run:
-		return new(faultRunLost(origin.Run, board.Run))
-	case origin.Seq < board.Seq:
-		return new(faultAhead(origin.Seq, board.Seq))
-	}
-	return nil
-}
-
-// checkState compares the run of a board with Redis's, and the checksum of a proved one at the same seq. A state that
-// the board has not reached is compared at a later look. before is the run that the board had before the request.
-func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func(rankcache.State, time.Time)) *fault {
-	own := board.State()
-	odd := w.odd
-	w.odd = ""
-	switch {
-	case own.Run == 0 && (r.Run == 0 || r.Seq > 0): // empty: its first update gives it its run
-		return nil
-	case r.Run > own.Run && r.HasSum && own.HasSum && r.Seq > own.Seq: // its updates tell whether it goes on from here
-		return nil
-	case r.Run > own.Run:
-		return new(faultRun(r.Run, own.Run))
-	case r.Run < before:
-		return new(faultRunLost(r.Run, before))
-	case r.Run < own.Run:
-		w.odd = faultRunLost(r.Run, own.Run).reason
-	case !own.HasSum:
-		return nil
+	case f.replica.settled():
+		f.replica.rise(r, p.epoch)
+		return r.SameSum(own) && r.Seq == own.Seq
+	case r.Run == 0 && own.Run == 0 && r.members == 0: // neither has anything yet
 	case !r.HasSum:
-		w.odd = "the board was changed in Redis past the writer"
+		return false
+	case r.Run >= p.run && r.Run < own.Run: // read before the board began anew, of which the updates tell already
+		return true
 	}
-	if w.odd != "" { // it counts when it is still so at a second look
-		if w.odd != odd {
-			return nil
+	return t.learn(p, r) == nil
+}
+
+// doubt asks Redis about boards of which a keeper tells else. If Redis does not, the keeper reads another one.
+func (t *totalsPoller) doubt(ctx context.Context, feeds []*feed) (wrong bool) {
+	if len(feeds) == 0 {
+		return false
+	}
+	probes := make([]probe, len(feeds))
+	for i, f := range feeds {
+		probes[i] = newProbe(f)
+	}
+	refuted, begun := 0, time.Now()
+	t.ask(ctx, probes)
+	for i, f := range feeds {
+		if !f.rest.asked.Before(begun) && f.replica.sound(probes[i].epoch) && f.lag.odd == "" && !f.lost.Load() {
+			refuted++
 		}
-		return &fault{kind: kindRun, reason: w.odd}
 	}
-	if w.ahead.Seq == 0 {
-		w.ahead = r
+	t.metrics.doubts.WithLabelValues(resultDifferent).Add(float64(len(feeds) - refuted))
+	t.metrics.doubts.WithLabelValues(resultEqual).Add(float64(refuted))
+	if refuted > 0 {
+		t.keeper.Refuted(time.Now())
+		t.log.Warn("a keeper tells of boards that Redis has otherwise: check that it reads the same Redis", "boards", refuted, "such_as", feeds[0].id)
 	}
-	for _, at := range []reading{w.ahead, r} {
-		sum, known := board.SumAt(at.Run, at.Seq)
-		switch {
-		case known && sum != at.Sum:
-			return new(faultSum(at.State, sum))
-		case known:
-			proved(at.State, at.current)
-		}
-		if own.Seq >= w.ahead.Seq {
-			w.ahead = reading{}
-		}
-	}
-	return nil
-}
-
-const maxRest = 1500 * time.Millisecond // the longest pause between two looks at a board at rest
-
-// rest is when a state is read again: of many boards ever more rarely while it rests. The totals poller's.
-type rest struct {
-	latest rankcache.State
-	due    time.Time
-	pause  time.Duration
-	asked  time.Time // when it was read from Redis last
-}
-
-func (p *rest) look(w *lagWatch, r reading, every time.Duration, crowded bool) {
-	if !crowded || r.State != p.latest || w.behind.Seq != 0 || w.odd != "" {
-		*p = rest{latest: r.State, asked: p.asked}
-		return
-	}
-	p.pause = max(0, min(p.pause+every/4, maxRest-every))
-	p.due = r.requested.Add(p.pause + every/2)
-}
-
-// checkMembers watches a board without a total: only that Redis has it at all.
-func (w *lagWatch) checkMembers(r reading, after rankcache.Progress) *fault {
-	switch {
-	case r.members > 0 || after.Members == 0:
-		w.empty = reading{}
-	case w.empty.requested.IsZero():
-		w.empty = r
-	case r.requested.Sub(w.empty.requested) >= maxLag:
-		return new(faultGone("member"))
-	}
-	return nil
-}
-
-// newest returns the highest total that the board has seen proof of.
-func newest(total TotalSource, p rankcache.Progress) uint64 {
-	if total == TotalSeq {
-		return p.Highest
-	}
-	return p.Applied()
+	return refuted > 0
 }

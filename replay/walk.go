@@ -3,9 +3,11 @@ package replay
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"time"
+
 	"rankcache/internal/tick"
 	"rankcache/wire"
-	"time"
 )
 
 const (
@@ -29,8 +31,8 @@ type walker struct {
 	cursors map[*feed]int // the rank from which the walk goes on
 }
 
-func newWalker(r *Runner) *walker {
-	return &walker{origin: r.origin, feeds: &r.feeds, pace: r.cfg.AuditRows, compares: r.compares, log: r.log, cursors: make(map[*feed]int)}
+func newWalker(c *common, compares func() bool) *walker {
+	return &walker{origin: c.origin, feeds: &c.feeds, pace: c.cfg.AuditRows, compares: compares, log: c.log, cursors: make(map[*feed]int)}
 }
 
 // run walks until ctx ends: one stretch of each board in turn.
@@ -53,11 +55,8 @@ func (w *walker) forget(boards []*feed) {
 	if len(w.cursors) <= len(boards) {
 		return
 	}
-	cursors := make(map[*feed]int, len(boards))
-	for _, f := range boards {
-		cursors[f] = w.cursors[f]
-	}
-	w.cursors = cursors
+	current := w.feeds.current()
+	maps.DeleteFunc(w.cursors, func(f *feed, _ int) bool { return current[f.id] != f })
 }
 
 // pause sleeps for as long as a number of rows takes at the pace.
@@ -121,37 +120,4 @@ func (w *walker) addUp(ctx context.Context, f *feed, epoch int) {
 	if sum &= wire.SumMask; sum != stamp.Sum && ctx.Err() == nil {
 		f.replica.report(epoch, faultMemory(stamp.State, sum))
 	}
-}
-
-// observe fetches from Redis and waits until the board has all that Redis had. If they
-// can't be compared the verdict has the reason.
-func (c *comparer) observe(ctx context.Context, fetch func() (*observation, error)) (*observation, verdict) {
-	observed, err := fetch()
-	own := c.replica.board.State()
-	switch {
-	case err != nil:
-		return &observation{}, verdict{unknown: err.Error()}
-	case observed.Run != own.Run:
-		return &observation{}, verdict{unknown: "Redis has another run of the board"} // the totals poller reports it
-	}
-	v, ok := c.await(ctx, observed.Seq, toAudit)
-	if !ok {
-		return &observation{}, verdict{unknown: v.unknown + v.differs}
-	}
-	return observed, verdict{}
-}
-
-// confirm fetches members that differ once more, and returns those that still do.
-func (c *comparer) confirm(ctx context.Context, wrong []difference) ([]difference, verdict) {
-	var members []string
-	for i := range wrong {
-		if wrong[i].member != "" && len(members) < maxQueried {
-			members = append(members, wrong[i].member)
-		}
-	}
-	observed, v := c.observe(ctx, func() (*observation, error) { return c.fetchMembers(ctx, members, 0) })
-	if v.unknown != "" {
-		return nil, v
-	}
-	return c.differences(observed), v
 }

@@ -8,9 +8,6 @@ import (
 	"rankcache"
 )
 
-// holeGrace is how long updates missing at the log's end are waited for: a writer may be about to produce them.
-const holeGrace = 2 * time.Second
-
 // gateInput is all that a gate knows of its board at one moment.
 type gateInput struct {
 	total TotalSource
@@ -65,6 +62,20 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 	return step{actWait, state, fmt.Sprintf(reason, args...)}
 }
 
+// observe takes what the sources have now.
+func (in *gateInput) observe(s *sources) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in.kafkaKnown, in.redisKnown = s.log != nil || s.refused != "", !s.latest.requested.IsZero()
+	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
+	in.kafkaErr, in.redisErr, in.refused = s.kafkaErr, s.redisErr, s.refused
+	if in.alone = s.alone; s.alone { // as if a log had lost all that it had
+		in.kafkaKnown, in.topicKnown, in.ended, in.truncated = true, true, true, true
+	} else if t := s.log; t != nil && !t.gone.Load() {
+		in.topicKnown, in.ended, in.truncated = true, t.ended(), s.joined || t.truncated()
+	}
+}
+
 // decide returns the next step of a board that is not open. It opens once its log was read to the end of the start and
 // its members give Redis's checksum, or, where that is wrong, a sample agrees. What the log lacks is loaded.
 func decide(in *gateInput) step {
@@ -103,11 +114,11 @@ func afterReplay(in *gateInput) step {
 	short := in.have.Applied() < in.target
 	switch {
 	case in.summed && in.differs == "" && !(short && in.truncated):
-		return prove(in)
+		return proveStep(in)
 	case in.differs != "":
-		return compare(in) // waiting for the rest would not help
+		return compareStep(in) // waiting for the rest would not help
 	case !short:
-		return compare(in)
+		return compareStep(in)
 	case in.truncated || in.endedFor >= holeGrace:
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("the log gives updates up to %d of %d without a hole: loading from Redis", in.have.Contiguous, in.target)}
 	}
@@ -118,21 +129,36 @@ func afterReplay(in *gateInput) step {
 func afterLoad(in *gateInput) step {
 	switch {
 	case in.summed && in.differs == "":
-		return prove(in)
+		return proveStep(in)
 	case in.have.Contiguous >= in.after:
-		return compare(in)
+		return compareStep(in)
 	case in.loadedFor >= holeGrace:
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("updates between %d and %d of the load are missing: loading again", in.have.Contiguous, in.after)}
 	}
 	return stay(rankcache.StateSnapshot, "loaded; waiting for update %d of %d", in.have.Contiguous, in.after)
 }
 
-func prove(in *gateInput) step {
+// What is different for boards without seqs, of other programs: when they open, and how they are compared.
+
+// decideForeign opens a board without seqs once no update up to Redis's total is missing and a sample agrees.
+func decideForeign(in *gateInput) step {
+	switch have := in.have.Applied(); {
+	case in.total == TotalNone && in.members == 0:
+		return stay(rankcache.StateWaiting, "Redis has no such board yet")
+	case in.total == TotalOrders && in.target == 0:
+		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
+	case have < in.target:
+		return stay(rankcache.StateChecking, "the log gave %d of %d orders, and without seqs a load from Redis can't be joined to it", have, in.target)
+	}
+	return step{actCompare, rankcache.StateChecking, cmp.Or(in.differs, "comparing with Redis")}
+}
+
+func proveStep(in *gateInput) step {
 	return step{actProve, rankcache.StateChecking, fmt.Sprintf("comparing checksums with Redis, at update %d of %d", in.have.Contiguous, in.target)}
 }
 
-// compare returns a comparison, unless one has shown that the board is wrong.
-func compare(in *gateInput) step {
+// compareStep returns a comparison, unless one has shown that the board is wrong.
+func compareStep(in *gateInput) step {
 	if in.differs == "" {
 		return step{actCompare, rankcache.StateChecking, "comparing with Redis"}
 	}

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"context"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/internal/tick"
 )
 
 var (
@@ -151,4 +154,42 @@ func (t *topic) collect(out chan<- prometheus.Metric) {
 	for _, p := range t.parts {
 		out <- prometheus.MustNewConstMetric(offsetDesc, prometheus.GaugeValue, float64(p.next.Load()), t.name, strconv.Itoa(int(p.number)))
 	}
+}
+
+// logProgress logs how far the boards have come, once a second while they advance.
+func logProgress(ctx context.Context, all *feeds, log *slog.Logger) error {
+	var before uint64
+	for range tick.Every(ctx, logEvery) {
+		sum := sumUp(all.current())
+		if sum.filling > 0 && sum.have != before {
+			log.Info("boards are filled", "boards", sum.boards, "filling", sum.filling, "have", sum.have,
+				"want", sum.want, "updates_per_s", int(sum.rate), "eta", sum.eta.Round(time.Second/10))
+		}
+		before = sum.have
+	}
+	return nil
+}
+
+// fillStatus is the status of several boards as one.
+type fillStatus struct {
+	boards, filling int
+	have, want      uint64 // of those being filled
+	rate            float64
+	eta             time.Duration
+}
+
+func sumUp(all map[rankcache.BoardID]*feed) fillStatus {
+	s := fillStatus{boards: len(all)}
+	for _, f := range all {
+		if f.replica.readable.Load() {
+			continue
+		}
+		b := f.describe()
+		s.filling++
+		s.have += b.Have
+		s.want += b.Want
+		s.rate += b.Rate
+		s.eta = max(s.eta, b.ETA)
+	}
+	return s
 }

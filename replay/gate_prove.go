@@ -6,8 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"rankcache"
 	"rankcache/wire"
 )
+
+// holeGrace is how long updates missing at the log's end are waited for: a writer may be about to produce them.
+const holeGrace = 2 * time.Second
+
+// confirmFor is how long a board may take to reach a seq of Redis at which both can be compared.
+const confirmFor = time.Second
 
 // prover compares a board with one state of Redis, the target: updates beyond it wait, and once all up to it are there
 // the sums are equal or the board is wrong. It is the board's gate's, made anew for each target.
@@ -96,4 +103,80 @@ func (p *prover) renew(ctx context.Context, ask *asker, epoch int) error {
 // difference returns the board's sum minus Redis's. The same after two loads: Redis's own sum is wrong.
 func (p *prover) difference() uint64 {
 	return (p.replica.board.Sum() - p.target.Sum) & wire.SumMask
+}
+
+// asker reads states of Redis for the gates. Those that ask while it waits are asked for together.
+type asker struct {
+	origin    Origin
+	questions chan question
+}
+
+type question struct {
+	board   rankcache.BoardID
+	sources *sources
+	answer  chan<- answer // has room for it
+}
+
+type answer struct {
+	reading
+	err error
+}
+
+const askedAtOnce = 100 // how many boards are asked for in a round trip
+
+func newAsker(o Origin) *asker { return &asker{o, make(chan question)} }
+
+// read returns the state that a board has in Redis.
+func (a *asker) read(ctx context.Context, board rankcache.BoardID, s *sources) (reading, error) {
+	back := make(chan answer, 1)
+	select {
+	case a.questions <- question{board, s, back}:
+	case <-ctx.Done():
+		return reading{}, ctx.Err()
+	}
+	select {
+	case got := <-back:
+		return got.reading, got.err
+	case <-ctx.Done():
+		return reading{}, ctx.Err()
+	}
+}
+
+func (a *asker) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case first := <-a.questions:
+			a.ask(ctx, a.gather(first))
+		}
+	}
+}
+
+func (a *asker) gather(first question) []question {
+	all := []question{first}
+	for len(all) < askedAtOnce {
+		select {
+		case q := <-a.questions:
+			all = append(all, q)
+		default:
+			return all
+		}
+	}
+	return all
+}
+
+func (a *asker) ask(ctx context.Context, all []question) {
+	ids, answers := make([]rankcache.BoardID, len(all)), make([]answer, len(all))
+	at := time.Now()
+	for i, q := range all {
+		ids[i], answers[i].current = q.board, q.sources.current()
+	}
+	stamps, err := a.origin.Stamps(ctx, ids)
+	for i, q := range all {
+		if answers[i].err = err; i < len(stamps) && (err == nil || !stamps[i].At.IsZero()) {
+			answers[i] = answer{readingOf(&stamps[i], at, answers[i].current), nil}
+		}
+		q.answer <- answers[i]
+	}
 }

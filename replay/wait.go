@@ -1,0 +1,51 @@
+package replay
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// logEvery is the shortest time between two log lines of one kind.
+const logEvery = time.Second
+
+// signal wakes the one goroutine that waits for it. Wake-ups sent before it looks count as one.
+type signal chan struct{}
+
+func newSignal() signal { return make(signal, 1) }
+
+// wake never blocks. It may be called by any goroutine, with or without locks.
+func (s signal) wake() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// never is a time to wait that takes no timer.
+const never time.Duration = math.MaxInt64
+
+// wait returns after d, at a wake-up or at the end of ctx. woken tells of a wake-up.
+func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
+	var due <-chan time.Time
+	if d < never {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-s:
+		return true
+	case <-due:
+	}
+	return false
+}
+
+// jitter returns d, give or take a tenth, so that a fleet started together does not ask together.
+func jitter(d time.Duration) time.Duration { return jitterBy(rand.Float64, d) }
+
+func jitterBy(random func() float64, d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*random()))
+}
