@@ -35,7 +35,7 @@ func (f *Finder) inTable(ctx context.Context, t *table, member string, found *Fo
 		found.Oldest = &oldest
 	}
 	if found.Count > 0 {
-		found.Stays = "as long as the ledger keeps the rows of its classes"
+		found.Stays = t.stays + "as long as the ledger keeps the rows of its classes"
 	}
 	return nil
 }
