@@ -54,7 +54,7 @@ func (c *settling) among(updates []*wire.LedgerUpdate) (stand []*wire.LedgerUpda
 		row, other := keys[logKey{u.Board, u.Run, u.Seq}], orders[orderOf(&u.Update)]
 		switch {
 		case row != nil && repeats(row, &u.Update):
-			if of := c.runs.find(u.Board, u.Run); !row.HasSum && of.last == &u.Update { // its sum was of a member that is forgotten
+			if of := c.runs.find(u.Board, u.Run); !row.HasSum && of.read != nil && of.last == &u.Update { // its sum was of a member that is forgotten
 				of.last = of.read
 			}
 			c.done.Repeats++

@@ -79,21 +79,17 @@ type table struct {
 	name             string
 	is, texts, bytes []string
 	at               string // when a row came about, in Unix milliseconds; "": not kept
-	stays            string // until when a row has the id; "": as long as it is kept
 }
 
-// forgotten is until when rows have an id that boards forget.
-const forgotten = "a day, or two order lives, after the board has forgotten it, of a closed one after Redis is without it (rank_forget); else "
-
 var tables = []table{
-	{"rank_log", []string{"member"}, []string{"board", "order_id", "by_groups", "data", "given"}, nil, "at", forgotten},
-	{"rank_lost", []string{"member"}, []string{"board", "order_id", "by_groups", "data", "given"}, nil, "at", forgotten},
-	{"rank_score", []string{"member"}, []string{"board", "data"}, nil, "", forgotten},
-	{"rank_board", nil, []string{"board", "dims"}, nil, "at", ""},
-	{"rank_final", []string{"member"}, []string{"board", "data"}, nil, "end_at", forgotten},
-	{"rank_final_board", nil, []string{"board", "dims", "file"}, nil, "end_at", ""},
-	{"rank_forget", []string{"member"}, []string{"board"}, nil, "at", "until that is done; else "},
-	{"rank_bad", nil, []string{"topic"}, []string{"value"}, "", ""},
+	{"rank_log", []string{"member"}, []string{"board", "order_id", "by_groups", "data", "given"}, nil, "at"},
+	{"rank_lost", []string{"member"}, []string{"board", "order_id", "by_groups", "data", "given"}, nil, "at"},
+	{"rank_score", []string{"member"}, []string{"board", "data"}, nil, ""},
+	{"rank_board", nil, []string{"board", "dims"}, nil, "at"},
+	{"rank_final", []string{"member"}, []string{"board", "data"}, nil, "end_at"},
+	{"rank_final_board", nil, []string{"board", "dims", "file"}, nil, "end_at"},
+	{"rank_forget", []string{"member"}, []string{"board"}, nil, "at"},
+	{"rank_bad", nil, []string{"topic"}, []string{"value"}, ""},
 }
 
 // topics returns the topics by name or, with a * at the end, by their beginning.
