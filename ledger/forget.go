@@ -91,6 +91,7 @@ func (s forgettings) BoardsOf(ctx context.Context, member string) (boards []rank
 			return err
 		})
 	})
+	slices.Sort(boards)
 	return boards, err
 }
 
