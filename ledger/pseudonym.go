@@ -36,7 +36,7 @@ func (p *pseudonym) until(q *query, compared string) *query {
 func (p *pseudonym) inLog(t *transaction, cutOff bool) error {
 	sums := t.d.query("UPDATE rank_log SET sum = NULL WHERE board = ").arg(string(p.board))
 	if !cutOff { // else it may have been there before the first row
-		p.its(sums.add(" AND seq >= (SELECT MIN(seq) FROM (SELECT seq FROM rank_log")).add(") AS x)")
+		p.its(sums.add(" AND seq >= (SELECT least_seq FROM (SELECT MIN(seq) AS least_seq FROM rank_log")).add(") AS x)") // MySQL does not merge it with the update
 	}
 	if !p.scored {
 		p.until(sums, "< ")
