@@ -103,6 +103,9 @@ func (c *settling) write(updates []*wire.LedgerUpdate, conflict string) error {
 	for _, u := range updates {
 		runs.add(u)
 	}
+	if err := c.noteForgets(bare(updates)); err != nil {
+		return err
+	}
 	runs.at(c.parts)
 	if err := t.save(runs); err != nil {
 		return err

@@ -15,14 +15,14 @@ import (
 type boardRun struct {
 	class, dims, tag string
 	run              uint64
-	base             uint64 // members of the runs from this one on are the board's
-	begin, first     uint64 // the first seq of the run, and the first that retention has left
-	after            uint64 // the run that it continues, 0 if that is unknown
-	end              uint64 // changes from this seq on do not stand; noEnd: all do
-	last             *wire.Update
-	eras             string // of the servers on which it was found, the latest last
-	part             int32  // of its board
-	changed, added   bool   // since it was read
+	base             uint64       // members of the runs from this one on are the board's
+	begin, first     uint64       // the first seq of the run, and the first that retention has left
+	after, was       uint64       // the run that it continues, 0 if that is unknown, and what it was before it was asked anew
+	end              uint64       // changes from this seq on do not stand; noEnd: all do
+	last, read       *wire.Update // read: what the database had
+	eras             string       // of the servers on which it was found, the latest last
+	part             int32        // of its board
+	changed, added   bool         // since it was read
 }
 
 type runsOf map[rankcache.BoardID][]*boardRun // holds the runs of each board, the latest last
@@ -44,7 +44,7 @@ func (t *transaction) boardRuns(of []rankcache.BoardID) (runsOf, error) {
 		var sum sql.NullInt64
 		err := row.Scan((*string)(&r.last.Board), &r.run, &r.class, &r.dims, &r.tag, &r.base, &r.begin, &r.first, &r.after, &r.end, &r.last.Seq, &sum, &r.last.Members, &r.last.At, &r.eras, &r.part)
 		r.last.Run, r.last.Sum, r.last.HasSum = r.run, uint64(sum.Int64), sum.Valid // #nosec G115 -- stored from 48 bits
-		seen[r.last.Board] = append(seen[r.last.Board], &r)
+		r.read, seen[r.last.Board] = r.last, append(seen[r.last.Board], &r)
 		return err
 	})
 }

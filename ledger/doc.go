@@ -5,8 +5,8 @@
 // A record's path, in order: a consumer (consumer.go) decodes it into a [Batch] (batch.go); [Store.Apply] (apply.go)
 // moves the offsets on (offsets.go), writes rank_log, rank_score (rows.go) and rank_board (boards.go). Changes of
 // another run than their board's latest are settled first (settle.go): which run continues which (lineage.go), and what
-// moves between rank_log and rank_lost with that (moves.go). What does not come again is lost (lost.go). The statements
-// of the kinds of database differ in dialect.go alone.
+// moves between rank_log and rank_lost with that (moves.go). What does not come again is lost (lost.go). What is forgotten
+// has a pseudonym later (forget.go, pseudonym.go). The statements of the kinds of database differ in dialect.go alone.
 //
 // # Glossary
 //

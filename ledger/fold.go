@@ -28,6 +28,7 @@ func (f *folding) add(u *wire.Update) bool {
 		return !f.all || shareOf(u) == u.Sum
 	case !last.HasSum || !u.HasSum:
 		f.all, f.members = false, map[string]*wire.Update{u.Member: u}
+		clear(f.trimmed) // what came since is unknown
 		return true
 	case !f.all && before == nil:
 		f.members[u.Member] = u

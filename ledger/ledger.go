@@ -163,6 +163,7 @@ func (l *Ledger) run(ctx context.Context) error {
 	}
 	if l.opts.Redis != nil {
 		g.Go(func() error { l.compareInTurn(work, now); return nil })
+		g.Go(func() error { l.forgetInTurn(work, c.leads); return nil })
 	}
 	if l.opts.Finals != "" {
 		g.Go(func() error { l.readFinals(work, c.leads); return nil })

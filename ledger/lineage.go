@@ -37,6 +37,9 @@ func (r runsOf) before(of *boardRun) (before *boardRun) {
 func (r runsOf) forget(u *wire.LedgerUpdate) {
 	for _, of := range r[u.Board] {
 		if of.run > u.Run && of.begin == u.Seq+1 {
+			if of.after != 0 {
+				of.was = of.after
+			}
 			of.after, of.changed = 0, true
 		}
 	}

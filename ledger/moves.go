@@ -82,6 +82,9 @@ func (c *settling) moveBack(rows []*wire.Update) error {
 		return err
 	}
 	c.done.Rows += int(n)
+	if err := c.noteForgets(rows); err != nil {
+		return err
+	}
 	return c.resetScores(rows)
 }
 
@@ -98,7 +101,7 @@ func (c *settling) setAside(changes []*wire.Update) error {
 	var fresh []*wire.Update
 	var state, at []int64
 	for _, u := range changes {
-		if before := there[logKey{u.Board, u.Run, u.Seq}]; before != nil && same(before, u) {
+		if before := there[logKey{u.Board, u.Run, u.Seq}]; before != nil && repeats(before, u) {
 			c.done.Repeats++
 			continue
 		}
@@ -123,7 +126,9 @@ func (c *settling) resetScores(rows []*wire.Update) error {
 	err := c.t.d.query("SELECT ", logColumns, " FROM (SELECT ", logColumns,
 		", ROW_NUMBER() OVER (PARTITION BY board, member ORDER BY run DESC, seq DESC) AS newest FROM rank_log WHERE ").among(members...).
 		add(") AS l WHERE newest = 1").each(c.t, updatesTo(func(u *wire.Update) error {
-		remain, has[memberOf(u)] = append(remain, u), true
+		if has[memberOf(u)] = true; !wire.Forgotten(u.Member) { // of one that is, whoever has its id goes on
+			remain = append(remain, u)
+		}
 		return nil
 	}))
 	if err != nil {

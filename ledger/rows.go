@@ -135,6 +135,18 @@ func same(a, b *wire.Update) bool {
 	return x == y
 }
 
+// repeats reports whether a change is that of a row, from which what can tell of a forgotten member is gone.
+func repeats(row, u *wire.Update) bool {
+	x := *u
+	if !row.HasSum {
+		x.Sum, x.HasSum = row.Sum, false
+	}
+	if wire.Forgotten(row.Member) {
+		x.Member, x.OrderID, x.Data = row.Member, "", ""
+	}
+	return same(row, &x)
+}
+
 func keyColumns(updates []*wire.Update) []column {
 	board, run, seq := make([]string, len(updates)), make([]int64, len(updates)), make([]int64, len(updates))
 	for i, u := range updates {

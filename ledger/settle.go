@@ -53,7 +53,10 @@ func (c *settling) among(updates []*wire.LedgerUpdate) (stand []*wire.LedgerUpda
 	for _, u := range updates {
 		row, other := keys[logKey{u.Board, u.Run, u.Seq}], orders[orderOf(&u.Update)]
 		switch {
-		case row != nil && same(row, &u.Update):
+		case row != nil && repeats(row, &u.Update):
+			if of := c.runs.find(u.Board, u.Run); !row.HasSum && of.read != nil && of.last == &u.Update { // its sum was of a member that is forgotten
+				of.last = of.read
+			}
 			c.done.Repeats++
 			continue
 		case u.Seq >= c.runs.find(u.Board, u.Run).end, other != nil && later(other, &u.Update):
@@ -152,8 +155,12 @@ func (c *settling) choose(p *place, updates []*wire.Update) error {
 	for _, at := range slices.Backward(p.among) {
 		if c.runs.continues(first, at, before) {
 			p.of.after = at.Run
-			break
+			return nil
 		}
+	}
+	// Checksums of before a member was forgotten are gone: what was found with them stands.
+	if slices.ContainsFunc(p.among, func(u *wire.Update) bool { return u.Run == p.of.was }) && slices.ContainsFunc(p.among, func(u *wire.Update) bool { return !u.HasSum }) {
+		p.of.after = p.of.was
 	}
 	return nil
 }

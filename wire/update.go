@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"rankcache"
 )
@@ -66,6 +67,14 @@ func (op Op) Moves() bool { return op == OpHide || op == OpRestore }
 
 // Own reports whether the operation is of its board alone: what that feeds does not get it, and limits don't count it.
 func (op Op) Own() bool { return op.Moves() || op == OpForget }
+
+// ForgottenPrefix begins what books have in the place of a member that is forgotten, before 16 random letters and digits.
+const ForgottenPrefix = "forgotten:"
+
+// Forgotten reports whether a member is of that form, which commands can't have.
+func Forgotten(member string) bool {
+	return len(member) == len(ForgottenPrefix)+16 && strings.HasPrefix(member, ForgottenPrefix)
+}
 
 // ParseOp returns the operation of a command named s, or an error that wraps [ErrOp].
 func ParseOp(s string) (Op, error) {

@@ -228,11 +228,15 @@ func (c *Command) check() error {
 	if c.At < 0 {
 		at = fmt.Errorf("%d is before 1970: want Unix milliseconds", c.At)
 	}
+	member := rankcache.CheckMember(c.Member)
+	if wire.Forgotten(c.Member) {
+		member = fmt.Errorf("%s is what the ledger calls one that was forgotten: want another id", c.Member)
+	}
 	for _, f := range []struct {
 		field string
 		err   error
 	}{
-		{"board", board}, {"member", rankcache.CheckMember(c.Member)},
+		{"board", board}, {"member", member},
 		{"order", wire.CheckOrderID(c.OrderID)}, {"room", room}, {"at", at}, {"data", data},
 	} {
 		if f.err != nil {

@@ -152,6 +152,7 @@ func TestForgetHasARightOfItsOwn(t *testing.T) {
 	h := quiet(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	h.do1(t, h.opCommand("incr", "o1", "who-is-it", "delta", 5))
 	h.checkRefused(t, fmt.Sprintf(`{"order":"o2","board":%q,"member":"who-is-it","op":"forget","reason":"x"}`, h.board), "op")
+	h.checkRefused(t, fmt.Sprintf(`{"order":"o3","board":%q,"member":"forgotten:0123456789ABCDEF","op":"incr","delta":1}`, h.board), "member")
 	body := fmt.Sprintf(`{"member":"who-is-it","reason":"x","boards":[%q]}`, h.board)
 	for classes, want := range map[string]int{"c": 403, "": 403, "c " + ForgetRight: 200} {
 		req := httptest.NewRequest(http.MethodPost, ForgetPath, strings.NewReader(body))

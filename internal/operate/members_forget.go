@@ -17,6 +17,7 @@ import (
 	"rankcache"
 	"rankcache/internal/cli"
 	"rankcache/internal/places"
+	"rankcache/ledger"
 )
 
 // forgetAtOnce is of how many boards a writer is asked in a request.
@@ -26,6 +27,7 @@ const forgetAtOnce = 100
 type forgetOptions struct {
 	findOptions
 	writer cli.AdminClient
+	books  *ledger.Store // nil: there is none
 	reason string
 	yes    bool
 }
@@ -39,8 +41,11 @@ func newForgetCommand() *cobra.Command {
 		Long: `Find the member as rankcache members find does, and with --yes have a writer forget it on
 each board: a delete that every class takes, with its data, guards, gains, scores and what hides
 it. Then find it again: what has become of each board, and what stays where, and until when.
-Without --yes it changes nothing. Closed boards, the ledger, topics, files, logs and backups are
-left as they are. It may be repeated: after an error, and after an older Redis was restored.
+Without --yes it changes nothing. With --database the ledger forgets, too: a day later, or two
+order lives, its rows have a pseudonym; those of closed boards once Redis does not have them any
+more. Its user needs SELECT, INSERT and DELETE there. Closed boards in Redis, topics, files, logs
+and backups are left as they are. It may be repeated: after an error, and after an older Redis or
+database was restored.
 Where writers want tokens it needs one of --class-tokens with members:forget among its classes.
 
 Exit codes: 0 no open board has the member; 1 failed; 2 bad flag; 3 a board or a place could not
@@ -58,6 +63,12 @@ be reached.`,
 		if o.reason == "" {
 			return nil, cli.Usagef("want --reason")
 		}
+		if o.database.Get() != "" {
+			if o.books, err = cli.OpenDatabase(&o.Options, o.database); err != nil {
+				return nil, err
+			}
+			defer o.books.Close()
+		}
 		err = o.with(func(f *places.Finder) { r = o.forget(ctx, f, progress) })
 		return r, err
 	})
@@ -67,8 +78,12 @@ be reached.`,
 func (o *forgetOptions) forget(ctx context.Context, f *places.Finder, progress io.Writer) *forgetReport {
 	found := f.Find(ctx, o.member)
 	r := &forgetReport{findReport: findReport{o.member, found.Places}, Done: o.yes, Boards: []forgottenBoard{}}
+	gone, err := o.booked(ctx, f, found)
+	if err != nil {
+		r.Boards = append(r.Boards, forgottenBoard{Is: "failed", Detail: "boards of the ledger: " + err.Error()})
+	}
 	if !o.yes {
-		for _, b := range found.Boards {
+		for _, b := range append(found.Boards, gone...) {
 			r.Boards = append(r.Boards, forgottenBoard{Board: b, Is: "has it"})
 		}
 		return r
@@ -80,6 +95,12 @@ func (o *forgetOptions) forget(ctx context.Context, f *places.Finder, progress i
 	if len(found.Boards) == 0 { // the lists alone
 		r.Boards = append(r.Boards, o.ask(ctx, f, []rankcache.BoardID{})...)
 	}
+	for _, b := range gone {
+		r.Boards = append(r.Boards, forgottenBoard{Board: b, Is: "closed"})
+	}
+	for i := range r.Boards {
+		o.fromBooks(ctx, &r.Boards[i])
+	}
 	after := f.Find(ctx, o.member)
 	r.Places = after.Places
 	for i := range r.Boards {
@@ -88,6 +109,38 @@ func (o *forgetOptions) forget(ctx context.Context, f *places.Finder, progress i
 		}
 	}
 	return r
+}
+
+// booked adds to the boards those that Redis and the ledger have, and returns those that the ledger alone has.
+func (o *forgetOptions) booked(ctx context.Context, f *places.Finder, found *places.Result) (gone []rankcache.BoardID, err error) {
+	if o.books == nil {
+		return nil, nil
+	}
+	boards, err := o.books.BoardsOf(ctx, o.member)
+	for _, b := range boards {
+		there, err := f.Redis.Exists(ctx, f.Names.MetaKey(b)).Result()
+		switch {
+		case err != nil:
+			return gone, err
+		case there == 0:
+			gone = append(gone, b)
+		case !slices.Contains(found.Boards, b):
+			found.Boards = append(found.Boards, b)
+		}
+	}
+	return gone, err
+}
+
+// fromBooks has the ledger forget the member on a closed board, too.
+func (o *forgetOptions) fromBooks(ctx context.Context, b *forgottenBoard) {
+	if o.books == nil || b.Is != "closed" {
+		return
+	}
+	if err := o.books.ForgetGone(ctx, b.Board, o.member); err != nil {
+		b.Is, b.Detail = "failed", "the ledger: "+err.Error()
+		return
+	}
+	b.Detail += "in the ledger it has a pseudonym a day later, once Redis is without the board"
 }
 
 // ask has a writer forget the member on some boards, and take it out of the lists of whom classes hide.
@@ -121,7 +174,7 @@ func (o *forgetOptions) ask(ctx context.Context, f *places.Finder, boards []rank
 		case a.Problem.Code == "not_yet":
 			done[i].Is, done[i].Detail = "accepted", "its command is in the topic, and not applied yet"
 		case a.Problem.Code == "ended":
-			done[i].Is, done[i].Detail = "closed", "its result stands "+staysInRedis(ctx, f, b)
+			done[i].Is, done[i].Detail = "closed", "its result stands "+staysInRedis(ctx, f, b)+"; "
 		default:
 			done[i].Detail = a.Problem.Code + ": " + cmp.Or(a.Problem.Detail, a.Problem.Title)
 		}

@@ -15,6 +15,7 @@ import (
 	"rankcache/internal/cli"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/ledger"
 	"rankcache/rooms"
 	"rankcache/wire"
 	"rankcache/writer"
@@ -98,7 +99,67 @@ func TestMembersForget(t *testing.T) {
 			t.Errorf("soon %v: %v\n%s", soon, err, text)
 		}
 	}
+	inLedger(t, client, w, n, func(args ...string) (r forgetReport, text string, err error) {
+		return run(addr, writerAt, append(args, "--reason", "request 17", "-o", "json")...)
+	})
 	if _, _, err := run(addr, writerAt); cli.ExitCode(err) != cli.ExitUsage {
 		t.Error("no reason:", err)
+	}
+}
+
+// inLedger: boards that the ledger has alone are found; closed ones it forgets later, and open ones, where the member is
+// on the board no more, by a command as others. A database that can't be asked is told.
+func inLedger(t *testing.T, client *redis.Client, w *writer.Writer, n wire.Names, run func(args ...string) (forgetReport, string, error)) {
+	url := testkit.Database(t, testkit.SQLKinds[0])
+	store, err := ledger.Open(url, nil)
+	must(t, err)
+	t.Cleanup(func() { store.Close() })
+	must(t, store.Migrate(t.Context()))
+	db, err := ledger.OpenSQL(url, nil)
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	_, err = db.Exec("INSERT INTO rank_score (board, member, run, seq) VALUES ('b5', 'u-77', 1, 1), ('b6', 'u-77', 1, 2), ('old', 'u-77', 1, 3), ('b5', 'u-1', 1, 4)")
+	must(t, err)
+	must(t, client.FlushDB(t.Context()).Err())
+	for _, b := range []string{"b5", "b6"} {
+		rec := httptest.NewRecorder()
+		req := httptest.NewRequest(http.MethodPost, "/v1/scores", strings.NewReader(fmt.Sprintf(`{"order":"x","board":%q,"member":"u-1","op":"incr","delta":1}`, b)))
+		req.Header.Set("Content-Type", "application/json")
+		if w.Handler().ServeHTTP(rec, req); rec.Code != 200 {
+			t.Fatal(rec.Body)
+		}
+	}
+	meta, err := wire.ParseMeta(client.Get(t.Context(), n.MetaKey("b6")).Val())
+	must(t, err)
+	meta.Life = wire.LifeClosed
+	must(t, client.Set(t.Context(), n.MetaKey("b6"), wire.AppendMeta(nil, &meta), 0).Err())
+	later := func() (boards string) {
+		rows, err := db.Query("SELECT board, seq FROM rank_forget WHERE member = 'u-77' ORDER BY board")
+		must(t, err)
+		defer rows.Close()
+		for rows.Next() {
+			var board string
+			var seq int
+			must(t, rows.Scan(&board, &seq))
+			boards += fmt.Sprint(board, " ", seq, ", ")
+		}
+		return boards
+	}
+	for _, yes := range []bool{false, true, true} {
+		args, want, booked := []string{"--database", url}, "b5 has it, b6 has it, old has it, ", ""
+		if yes {
+			args, want, booked = append(args, "--yes"), "b5 forgotten, b6 closed, old closed, ", "b6 2, old 3, "
+		}
+		r, text, err := run(args...)
+		is := ""
+		for _, b := range r.Boards {
+			is += string(b.Board) + " " + b.Is + ", "
+		}
+		if err != nil || is != want || later() != booked {
+			t.Errorf("%v: %v, %s, %s\n%s", yes, err, is, later(), text)
+		}
+	}
+	if r, text, err := run("--database", "postgres://u@127.0.0.1:1/x", "--yes"); cli.ExitCode(err) != cli.ExitDiffers || len(r.Boards) == 0 || r.Boards[0].Is != "failed" {
+		t.Errorf("no database: %v\n%s", err, text)
 	}
 }

@@ -88,6 +88,7 @@ var tables = []table{
 	{"rank_board", nil, []string{"board", "dims"}, nil, "at"},
 	{"rank_final", []string{"member"}, []string{"board", "data"}, nil, "end_at"},
 	{"rank_final_board", nil, []string{"board", "dims", "file"}, nil, "end_at"},
+	{"rank_forget", []string{"member"}, []string{"board"}, nil, "at"},
 	{"rank_bad", nil, []string{"topic"}, []string{"value"}, ""},
 }
 

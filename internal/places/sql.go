@@ -35,7 +35,9 @@ func (f *Finder) inTable(ctx context.Context, t *table, member string, found *Fo
 		found.Oldest = &oldest
 	}
 	if found.Count > 0 {
-		found.Stays = "as long as the ledger keeps the rows of its classes"
+		if found.Stays = "as long as the ledger keeps the rows of its classes"; len(t.is) > 0 {
+			found.Stays = "a day, or two order lives, after the board has forgotten it, of a closed one after Redis is without it (rank_forget); else " + found.Stays
+		}
 	}
 	return nil
 }
