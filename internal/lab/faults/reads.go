@@ -87,7 +87,7 @@ func newClient(conns int) *http.Client {
 func each(ctx context.Context, pace time.Duration, do func()) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil { // of both that may be ready the select takes any
 		do()
 		select {
 		case <-tick.C:
