@@ -70,7 +70,7 @@ func TestFinalsAfterAnOldDump(t *testing.T) {
 		client, err := kafka.NewGroup(nil, topic, kafka.Settings{"bootstrap.servers": broker})
 		must(t, err)
 		defer client.Close()
-		if err := Published(t.Context(), client.Admin, s, topic, 100*time.Millisecond); !errors.Is(err, ErrBehind) {
+		if err := Published(t.Context(), client.Admin, s, topic, 2*time.Second); !errors.Is(err, ErrBehind) {
 			t.Errorf("nobody reads them: %v", err)
 		}
 		l := startWithFinals(t, s, broker, updates, topic)
