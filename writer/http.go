@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"rankcache/internal/httpserve"
 	"rankcache/wire"
@@ -12,8 +13,9 @@ import (
 
 func (p *poster) handler() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(method, path string, answer http.HandlerFunc) {
-		mux.HandleFunc(method+" "+path, answer)
+	handle := func(route string, answer http.HandlerFunc) {
+		mux.HandleFunc(route, answer)
+		method, path, _ := strings.Cut(route, " ")
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", method)
 			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want "+method).Write(rw)
@@ -22,13 +24,13 @@ func (p *poster) handler() http.Handler {
 	several := func(decode func([]byte) ([]json.RawMessage, error)) http.HandlerFunc {
 		return func(rw http.ResponseWriter, r *http.Request) { p.postSeveral(rw, r, decode) }
 	}
-	handle(http.MethodPost, "/v1/scores", p.postScore)
-	handle(http.MethodPost, "/v1/scores:batch", several(decodeBatch))
-	handle(http.MethodPost, "/v1/scores:delete", several(decodeDelete))
-	handle(http.MethodPost, "/v1/members:hide", p.postMove(wire.OpHide))
-	handle(http.MethodPost, "/v1/members:restore", p.postMove(wire.OpRestore))
-	handle(http.MethodPost, ForgetPath, p.postForget)
-	handle(http.MethodGet, "/v1/status", statusPage{p.processor}.ServeHTTP)
+	handle("POST /v1/scores", p.postScore)
+	handle("POST /v1/scores:batch", several(decodeBatch))
+	handle("POST /v1/scores:delete", several(decodeDelete))
+	handle("POST /v1/members:hide", p.postMove(wire.OpHide))
+	handle("POST /v1/members:restore", p.postMove(wire.OpRestore))
+	handle("POST "+ForgetPath, p.postForget)
+	handle("GET /v1/status", statusPage{p.processor}.ServeHTTP)
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
 		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete, /v1/members:hide, /v1/members:restore, /v1/members:forget or GET /v1/status").Write(rw)
 	})

@@ -44,7 +44,7 @@ func (d *durableFixture) onePartition(t *testing.T, n int) {
 // What is not in the log any more is counted, and the rest is applied.
 func TestLogWithoutItsBeginning(t *testing.T) {
 	t.Parallel()
-	d := newDurable(t, testkit.StartRedis(t, servers.RedisOptions{}), testkit.Kfake(t).Addr())
+	d := newDurable(t, testkit.StartRedis(t, servers.RedisOptions{}), testkit.Kafka(t)) // as in TestLogs
 	d.onePartition(t, 10)
 	ctx := t.Context()
 	eras, err := d.applier.masters(ctx)

@@ -74,7 +74,7 @@ func addPattern(call *ast.CallExpr, to map[string]bool) {
 		name = fun.Name
 	}
 	text, isText := call.Args[0].(*ast.BasicLit)
-	if !isText || name != "Handle" && name != "HandleFunc" && name != "guarded" {
+	if !isText || name != "Handle" && name != "HandleFunc" && name != "handle" && name != "guarded" {
 		return
 	}
 	pattern, err := strconv.Unquote(text.Value)
