@@ -251,7 +251,7 @@ func TestForgettingStandsNoMore(t *testing.T) {
 func TestForgottenInAnyHistory(t *testing.T) {
 	seeds := uint64(20)
 	if testkit.Full() {
-		seeds = 100
+		seeds = 40
 	}
 	both(t, func(t *testing.T, s *Store) {
 		next := int64(0)
