@@ -102,16 +102,16 @@ type findReport struct {
 }
 
 func (r *findReport) err() error {
-	n := 0
+	n, first := 0, ""
 	for i := range r.Places {
-		if r.Places[i].Failed {
-			n++
+		if p := &r.Places[i]; p.Failed {
+			n, first = n+1, cmp.Or(first, p.Place+": "+p.Unseen)
 		}
 	}
 	if n == 0 {
 		return nil
 	}
-	return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("%d places could not be reached: they may have the member", n)}
+	return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("%d places could not be reached, and may have the member: check the first, %s", n, first)}
 }
 
 func (r *findReport) print(to io.Writer) error {

@@ -210,10 +210,11 @@ type forgottenBoard struct {
 
 func (r *forgetReport) err() error {
 	failed := func(b forgottenBoard) bool { return b.Is == "failed" || b.Is == "accepted" }
-	if i := slices.IndexFunc(r.Boards, failed); i >= 0 {
-		return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("not forgotten everywhere: board %s: %s; run it again", r.Boards[i].Board, r.Boards[i].Detail)}
+	i := slices.IndexFunc(r.Boards, failed)
+	if err := r.findReport.err(); err != nil || i < 0 { // it has why a board failed, too
+		return err
 	}
-	return r.findReport.err()
+	return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("not forgotten everywhere: board %s: %s; run it again", cmp.Or(r.Boards[i].Board, "-"), r.Boards[i].Detail)}
 }
 
 func (r *forgetReport) print(to io.Writer) error {
