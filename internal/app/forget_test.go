@@ -124,7 +124,7 @@ func TestForgetWhileABoardCloses(t *testing.T) {
 	for range 2 {
 		forgotten(t, board, "closed", "paid", args...)
 	}
-	if members := strings.Join(e.redis.ZRevRange(t.Context(), string(board), 0, -1).Val(), " "); members != "m2 paid m1" {
+	if members := strings.Join(e.redis.ZRangeArgs(t.Context(), redis.ZRangeArgs{Key: string(board), Start: 0, Stop: -1, Rev: true}).Val(), " "); members != "m2 paid m1" {
 		t.Errorf("Redis has %s", members)
 	}
 	if final := rowsOf(t, database, "SELECT member FROM rank_final WHERE board = '"+string(board)+"' ORDER BY raw DESC"); final != "m2 paid m1" {
