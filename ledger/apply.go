@@ -9,15 +9,6 @@ import (
 	"rankcache/wire"
 )
 
-// Result tells what became of a batch.
-type Result struct {
-	Rows    int // written to rank_log
-	Repeats int // of changes that were there
-	Aside   int // moved or written to rank_lost
-	Bad     int // written to rank_bad
-	Reborn  int // boards that have begun again
-}
-
 // errMet has a batch applied again with a look at the rows that are there.
 var errMet = errors.New("a row of the batch is there")
 
@@ -125,12 +116,4 @@ func keepBad(t *transaction, b *Batch) error {
 	}
 	_, err := t.d.insert("rank_bad", "", texts("topic", topic), ints("part", part), ints("record", record), texts("reason", reason), column{"value", "bytea", value}).exec(t)
 	return err
-}
-
-func bare(updates []*wire.LedgerUpdate) []*wire.Update {
-	all := make([]*wire.Update, len(updates))
-	for i, u := range updates {
-		all[i] = &u.Update
-	}
-	return all
 }

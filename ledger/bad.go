@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -25,23 +24,6 @@ func badColumns(keys []badKey) []column {
 		topic[i], part[i], record[i] = k.topic, k.part, k.record
 	}
 	return []column{texts("topic", topic), ints("part", part), ints("record", record)}
-}
-
-// takeAgain applies the records of rank_bad that this version can read, and tells what is left until ctx ends.
-func (l *Ledger) takeAgain(ctx context.Context) {
-	taken := 0
-	if err := l.retry(ctx, "database", func() error {
-		n, err := l.opts.Store.TakeAgain(ctx)
-		taken += n
-		return err
-	}); err == nil && taken > 0 {
-		l.log.Warn("records of rank_bad were applied, which an older ledger could not read", "records", taken)
-	}
-	for range tick.NowAndEvery(ctx, badEvery) {
-		if left, err := l.opts.Store.Bad(ctx); err == nil {
-			l.metrics.left.Set(float64(left))
-		}
-	}
 }
 
 // Bad counts the records of rank_bad.

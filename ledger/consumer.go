@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	pollEvery         = 100 * time.Millisecond // how often an idle consumer checks whether to stop
-	linger            = 20 * time.Millisecond  // how long a batch waits for more records after its first
-	watermarksTimeout = 10 * time.Second       // bounds a question for the ends of a partition
+	pollEvery = 100 * time.Millisecond // how often an idle consumer checks whether to stop
+	linger    = 20 * time.Millisecond  // how long a batch waits for more records after its first
 )
 
 // consumer reads the topic in the ledgers' group, from the database's offsets. It belongs to one goroutine.
@@ -247,79 +246,3 @@ func (c *consumer) rebalance(ev kafka.Event) error {
 	}
 	return nil
 }
-
-// place returns where a partition is to be read on. Records that the topic lost are skipped, one made again is read
-// from its beginning: both are counted and logged. The error: the consumer is ended, or the topic before what was read.
-func (c *consumer) place(partition int32) (next int64, err error) {
-	topic, err := c.identify()
-	if err != nil {
-		return 0, err
-	}
-	low, high, err := c.watermarks(partition)
-	if err != nil {
-		return 0, err
-	}
-	var met Met
-	err = c.retry(c.ctx, "database", func() (err error) {
-		met, err = c.store.Meet(c.ctx, topic, partition, low)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	c.tell(met, topic, partition)
-	if met.Next > high { // another ledger may have read what came since Kafka was asked
-		_, high, err = c.watermarks(partition)
-	}
-	if err == nil && met.Next > high {
-		err = fmt.Errorf("%w: partition %d of %s ends at offset %d, the ledger has read up to %d: if the topic was made again on purpose, give it another name",
-			ErrTopic, partition, c.topic, high, met.Next)
-	}
-	return met.Next, err
-}
-
-// identify asks Kafka which topic has the name now.
-func (c *consumer) identify() (Topic, error) {
-	topic := Topic{Name: c.topic}
-	err := c.retry(c.ctx, "kafka", func() (err error) {
-		topic, err = topicNow(c.ctx, c.client.Admin, c.topic)
-		return err
-	})
-	c.next.of(topic)
-	return topic, err
-}
-
-func topicNow(ctx context.Context, admin kafka.Admin, name string) (Topic, error) {
-	ctx, cancel := context.WithTimeout(ctx, offsetsTime)
-	defer cancel()
-	id, err := admin.TopicID(ctx, name)
-	if id == kafka.NoTopicID {
-		id = ""
-	}
-	return Topic{name, id}, err
-}
-
-// tell counts and logs what is not read.
-func (c *consumer) tell(met Met, topic Topic, partition int32) {
-	switch log := c.log.With("topic", topic.Name, "partition", partition, "from", met.Was, "to", met.Next); {
-	case met.Other:
-		c.metrics.replaced.Inc()
-		c.note(func(s *Status) { s.Replaced++ })
-		log.Error("the topic was deleted and made again: what the ledger had not read of the former one is not in it, compare the boards with Redis; the new one is read from its beginning", "id", topic.ID)
-	case met.Next != met.Was:
-		c.metrics.gaps.Add(float64(met.Next - met.Was))
-		c.note(func(s *Status) { s.Skipped += met.Next - met.Was })
-		log.Error("records are gone from the topic before they were read: compare the boards with Redis")
-	}
-}
-
-// watermarks asks Kafka for the first offset of a partition, and that behind its last record.
-func (c *consumer) watermarks(partition int32) (low, high int64, err error) {
-	err = c.retry(c.ctx, "kafka", func() (err error) {
-		low, high, err = c.client.QueryWatermarkOffsets(c.topic, partition, int(watermarksTimeout.Milliseconds()))
-		return err
-	})
-	return low, high, err
-}
-
-var ErrTopic = errors.New("not the topic that the ledger has read") // reports a topic that is not the one that was read

@@ -11,7 +11,6 @@ import (
 
 	"rankcache"
 	"rankcache/class"
-	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -93,22 +92,6 @@ func (s forgettings) BoardsOf(ctx context.Context, member string) (boards []rank
 	})
 	slices.Sort(boards)
 	return boards, err
-}
-
-// forgetInTurn forgets what is due, until ctx ends, while this ledger leads.
-func (l *Ledger) forgetInTurn(ctx context.Context, leads func() bool) {
-	for range tick.Every(ctx, forgetEvery) {
-		if !leads() {
-			continue
-		}
-		n, err := l.opts.Store.forgetDue(ctx, time.Now(), l.opts.Redis)
-		if n > 0 {
-			l.log.Info("members that were forgotten have a pseudonym in the books now", "boards", n)
-		}
-		if err != nil && ctx.Err() == nil {
-			l.log.Warn("members that are to be forgotten are in the books yet, the next attempt is in ten minutes", "err", err)
-		}
-	}
 }
 
 // forgetDue forgets what has been in rank_forget for long enough. One that can't be done holds no other up.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -27,19 +26,6 @@ const (
 	retainEvery  = 10 * time.Minute // the time between two looks for old rows
 	removeAtOnce = 2000             // the most rows that one transaction removes
 )
-
-func (l *Ledger) retain(ctx context.Context) {
-	if l.opts.Keep.Default == 0 && len(l.opts.Keep.Classes) == 0 {
-		return
-	}
-	for range tick.NowAndEvery(ctx, retainEvery) {
-		n, err := l.opts.Store.Retain(ctx, l.opts.Keep, time.Now())
-		l.metrics.removed.Add(float64(n))
-		if err != nil && ctx.Err() == nil {
-			l.log.Warn("old rows of the ledger were not removed, the next attempt is in ten minutes", "err", err)
-		}
-	}
-}
 
 type retention struct{ *database }
 

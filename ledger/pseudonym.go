@@ -16,15 +16,6 @@ type pseudonym struct {
 	share  uint64      // by which the checksum of all members becomes another one
 }
 
-func (t *transaction) execAll(all ...*query) error {
-	for _, q := range all {
-		if _, err := q.exec(t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // until adds that a row is of a change before the last one to forget, or of that.
 func (p *pseudonym) until(q *query, compared string) *query {
 	run := int64(p.upto.Run) // #nosec G115 -- read from int64, as is seq

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,13 +38,6 @@ type Store struct {
 	inspector
 	rankIndex
 	forgettings
-}
-
-// database is what the parts of a Store share.
-type database struct {
-	db    *sql.DB
-	d     *dialect
-	fault func(step string) error // of tests; nil: none
 }
 
 // Open returns the database of a URL, postgres://user:password@host:port/name or mysql://…, whose query are options of
@@ -184,53 +176,4 @@ func openMySQL(u *url.URL, login func() *url.Userinfo) (*sql.DB, error) {
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	return sql.OpenDB(connector), nil
-}
-
-// Close ends the connections.
-func (s *database) Close() error { return s.db.Close() }
-
-// Kind is "postgres" or "mysql".
-func (s *database) Kind() string { return s.d.name }
-
-// Ping checks that the database answers.
-func (s *database) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
-
-type transaction struct {
-	ctx context.Context
-	tx  *sql.Tx
-	d   *dialect
-}
-
-// in runs work in a transaction of the isolation level, and commits it unless work fails.
-func (s *database) in(ctx context.Context, level sql.IsolationLevel, work func(*transaction) error) error {
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: level})
-	if err != nil { // the session is not what it should be: another one takes its place
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-		return err
-	}
-	if err := work(&transaction{ctx, tx, s.d}); err != nil {
-		return errors.Join(otherTables(err), rollback(tx))
-	}
-	return tx.Commit()
-}
-
-// rollback ends a transaction whose context may have ended it already.
-func rollback(tx *sql.Tx) error {
-	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-		return err
-	}
-	return nil
-}
-
-// at stops where a test wants it to.
-func (s *database) at(step string) error {
-	if s.fault == nil {
-		return nil
-	}
-	return s.fault(step)
 }
