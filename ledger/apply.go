@@ -46,13 +46,13 @@ func (s *Store) apply(t *transaction, b *Batch, careful bool) (done Result, err 
 	if err != nil {
 		return done, err
 	}
-	c := settling{s: s, t: t, named: named, parts: b.parts, now: time.Now().UnixMilli(), done: &done}
+	c := settling{s: s.database, t: t, named: named, parts: b.parts, now: time.Now().UnixMilli(), done: &done}
 	for _, part := range others {
 		if err := c.turn(part); err != nil {
 			return done, err
 		}
 	}
-	runs, err := t.boardRuns(boardsOf(b.all()))
+	runs, err := t.boardRuns(boardsOf(bare(b.updates)))
 	if err != nil {
 		return done, err
 	}
@@ -94,7 +94,7 @@ func (c *settling) write(updates []*wire.LedgerUpdate, conflict string) error {
 	for _, u := range updates {
 		runs.add(u)
 	}
-	if err := c.noteForgets(bare(updates)); err != nil {
+	if err := noteForgets(t, bare(updates), c.now); err != nil {
 		return err
 	}
 	runs.at(c.parts)

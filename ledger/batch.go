@@ -102,15 +102,6 @@ func (b *Batch) read(partition int32, first, offset int64) {
 	b.ends[partition] = span
 }
 
-// all returns the changes without what tells of their boards.
-func (b *Batch) all() []*wire.Update {
-	updates := make([]*wire.Update, len(b.updates))
-	for i, u := range b.updates {
-		updates[i] = &u.Update
-	}
-	return updates
-}
-
 // partitions returns those from which the batch has records.
 func (b *Batch) partitions() []int32 { return slices.Collect(maps.Keys(b.ends)) }
 
@@ -123,6 +114,7 @@ type Result struct {
 	Reborn  int // boards that have begun again
 }
 
+// bare returns changes without what tells of their boards.
 func bare(updates []*wire.LedgerUpdate) []*wire.Update {
 	all := make([]*wire.Update, len(updates))
 	for i, u := range updates {

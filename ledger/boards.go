@@ -103,7 +103,7 @@ func (r runsOf) at(parts map[rankcache.BoardID]int32) {
 	}
 }
 
-func (s *Store) hasRun(ctx context.Context, board rankcache.BoardID, run uint64) (has bool, err error) {
+func (s *database) hasRun(ctx context.Context, board rankcache.BoardID, run uint64) (has bool, err error) {
 	q := s.d.query("SELECT EXISTS (SELECT 1 FROM rank_board WHERE board = ").arg(string(board)).add(" AND run = ").arg(int64(run)).add(")") // #nosec G115 -- an overflow is none
 	err = s.db.QueryRowContext(ctx, q.text.String(), q.args...).Scan(&has)
 	return has, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -22,22 +21,11 @@ const (
 
 // consumer reads the topic in the ledgers' group, from the database's offsets. It belongs to one goroutine.
 type consumer struct {
-	client  *kafka.Consumer
-	topic   string
-	store   *Store
-	retry   func(ctx context.Context, of string, attempt func() error) error
-	note    func(change func(*Status))
-	metrics *metrics
-	log     *slog.Logger
-	errLog  rate.Sometimes
-
-	ctx     context.Context // of the run, for what happens in polls
-	next    *places         // what the database has of the assigned partitions
-	most    int             // records of a batch
-	aside   bool            // put records of newer versions into rank_bad
-	waiting *kafka.Message  // did not fit into the last batch
-	cut     bool            // partitions came or went: the batch ends
-	fatal   error           // what no attempt will change
+	finder
+	most    int            // records of a batch
+	waiting *kafka.Message // did not fit into the last batch
+	cut     bool           // partitions came or went: the batch ends
+	fatal   error          // what no attempt will change
 }
 
 // newConsumer returns a consumer that is joining its group. The caller closes it.
@@ -47,11 +35,10 @@ func newConsumer(ctx context.Context, l *Ledger) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{ctx: ctx, client: client, topic: l.opts.Topic, store: l.opts.Store, retry: l.retry, note: l.note, metrics: l.metrics, log: l.log,
-		errLog: rate.Sometimes{Interval: logEvery}, next: newPlaces(l.metrics.lag), most: MaxBatch, aside: l.opts.PutAside}
-	if err := client.Subscribe(c.topic, c.rebalance); err != nil {
+	c := &consumer{finder: finder{Ledger: l, ctx: ctx, client: client, next: newPlaces(l.metrics.lag), errLog: rate.Sometimes{Interval: logEvery}}, most: MaxBatch}
+	if err := client.Subscribe(l.opts.Topic, c.rebalance); err != nil {
 		c.close()
-		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", c.topic, err)
+		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", l.opts.Topic, err)
 	}
 	return c, nil
 }
@@ -64,7 +51,7 @@ func (c *consumer) close() {
 
 // batch waits for a record, and returns it with those soon after, or none. Error: client or topic can't be used.
 func (c *consumer) batch() (*Batch, time.Time, error) {
-	b, wait, oldest := NewBatch(c.topic), pollEvery, time.Time{}
+	b, wait, oldest := NewBatch(c.opts.Topic), pollEvery, time.Time{}
 	c.cut = false
 	for begun := time.Now(); ; {
 		m, err := c.record(wait)
@@ -109,7 +96,7 @@ func (c *consumer) add(b *Batch, m *kafka.Message) bool {
 	if err == nil {
 		return b.Add(u, p, first, offset)
 	}
-	if later, newer := wire.NewerUpdate(m.Value); newer && !c.aside {
+	if later, newer := wire.NewerUpdate(m.Value); newer && !c.opts.PutAside {
 		if b.Len() > 0 { // what its run begins with may be in it
 			return false
 		}
@@ -137,7 +124,7 @@ var ErrNewer = errors.New("upgrade the ledger first: its topic has changes of ne
 // refuse returns an error if a newer version's record knows the run of a board in the database: a writer's, not forged.
 func (c *consumer) refuse(u *wire.Update, partition int32, offset int64) error {
 	known := false
-	err := c.retry(c.ctx, "database", func() (err error) { known, err = c.store.hasRun(c.ctx, u.Board, u.Run); return err })
+	err := c.retry(c.ctx, "database", func() (err error) { known, err = c.opts.Store.hasRun(c.ctx, u.Board, u.Run); return err })
 	if err == nil && known {
 		c.next.unread(partition)
 		err = fmt.Errorf("%w (board %s, run %d, seq %d, partition %d, offset %d); --put-aside keeps them in rank_bad", ErrNewer, u.Board, u.Run, u.Seq, partition, offset)
@@ -210,7 +197,7 @@ func (c *consumer) seek(partitions ...int32) error {
 		if err != nil {
 			return err
 		}
-		at := kafka.TopicPartition{Topic: &c.topic, Partition: p, Offset: kafka.Offset(next)}
+		at := kafka.TopicPartition{Topic: &c.opts.Topic, Partition: p, Offset: kafka.Offset(next)}
 		if err := c.client.Seek(at, 0); err != nil {
 			return fmt.Errorf("kafka consumer: partition %d can't be read from offset %d: %w", p, next, err)
 		}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"rankcache/internal/kafka"
 )
 
 const watermarksTimeout = 10 * time.Second // bounds a question for the ends of a partition
@@ -91,65 +95,74 @@ func (p *places) behind(ends map[int32]int64) (records int64, partitions int) {
 	return records, len(p.next)
 }
 
+// finder finds where the partitions of the topic are read on.
+type finder struct {
+	*Ledger
+	ctx    context.Context // of the run, for what happens in polls
+	client *kafka.Consumer
+	next   *places        // what the database has of the assigned partitions
+	errLog rate.Sometimes // for what passes
+}
+
 // place returns where a partition is to be read on. Records that the topic lost are skipped, one made again is read
 // from its beginning: both are counted and logged. The error: the consumer is ended, or the topic before what was read.
-func (c *consumer) place(partition int32) (next int64, err error) {
-	topic, err := c.identify()
+func (f *finder) place(partition int32) (next int64, err error) {
+	topic, err := f.identify()
 	if err != nil {
 		return 0, err
 	}
-	low, high, err := c.watermarks(partition)
+	low, high, err := f.watermarks(partition)
 	if err != nil {
 		return 0, err
 	}
 	var met Met
-	err = c.retry(c.ctx, "database", func() (err error) {
-		met, err = c.store.Meet(c.ctx, topic, partition, low)
+	err = f.retry(f.ctx, "database", func() (err error) {
+		met, err = f.opts.Store.Meet(f.ctx, topic, partition, low)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	c.tell(met, topic, partition)
+	f.tell(met, topic, partition)
 	if met.Next > high { // another ledger may have read what came since Kafka was asked
-		_, high, err = c.watermarks(partition)
+		_, high, err = f.watermarks(partition)
 	}
 	if err == nil && met.Next > high {
 		err = fmt.Errorf("%w: partition %d of %s ends at offset %d, the ledger has read up to %d: if the topic was made again on purpose, give it another name",
-			ErrTopic, partition, c.topic, high, met.Next)
+			ErrTopic, partition, f.opts.Topic, high, met.Next)
 	}
 	return met.Next, err
 }
 
 // identify asks Kafka which topic has the name now.
-func (c *consumer) identify() (Topic, error) {
-	topic := Topic{Name: c.topic}
-	err := c.retry(c.ctx, "kafka", func() (err error) {
-		topic, err = topicNow(c.ctx, c.client.Admin, c.topic)
+func (f *finder) identify() (Topic, error) {
+	topic := Topic{Name: f.opts.Topic}
+	err := f.retry(f.ctx, "kafka", func() (err error) {
+		topic, err = topicNow(f.ctx, f.client.Admin, f.opts.Topic)
 		return err
 	})
-	c.next.of(topic)
+	f.next.of(topic)
 	return topic, err
 }
 
 // tell counts and logs what is not read.
-func (c *consumer) tell(met Met, topic Topic, partition int32) {
-	switch log := c.log.With("topic", topic.Name, "partition", partition, "from", met.Was, "to", met.Next); {
+func (f *finder) tell(met Met, topic Topic, partition int32) {
+	switch log := f.log.With("topic", topic.Name, "partition", partition, "from", met.Was, "to", met.Next); {
 	case met.Other:
-		c.metrics.replaced.Inc()
-		c.note(func(s *Status) { s.Replaced++ })
+		f.metrics.replaced.Inc()
+		f.note(func(s *Status) { s.Replaced++ })
 		log.Error("the topic was deleted and made again: what the ledger had not read of the former one is not in it, compare the boards with Redis; the new one is read from its beginning", "id", topic.ID)
 	case met.Next != met.Was:
-		c.metrics.gaps.Add(float64(met.Next - met.Was))
-		c.note(func(s *Status) { s.Skipped += met.Next - met.Was })
+		f.metrics.gaps.Add(float64(met.Next - met.Was))
+		f.note(func(s *Status) { s.Skipped += met.Next - met.Was })
 		log.Error("records are gone from the topic before they were read: compare the boards with Redis")
 	}
 }
 
 // watermarks asks Kafka for the first offset of a partition, and that behind its last record.
-func (c *consumer) watermarks(partition int32) (low, high int64, err error) {
-	err = c.retry(c.ctx, "kafka", func() (err error) {
-		low, high, err = c.client.QueryWatermarkOffsets(c.topic, partition, int(watermarksTimeout.Milliseconds()))
+func (f *finder) watermarks(partition int32) (low, high int64, err error) {
+	err = f.retry(f.ctx, "kafka", func() (err error) {
+		low, high, err = f.client.QueryWatermarkOffsets(f.opts.Topic, partition, int(watermarksTimeout.Milliseconds()))
 		return err
 	})
 	return low, high, err

@@ -316,8 +316,9 @@ func TestTwoDatabasesThatBeginTogether(t *testing.T) {
 	note.Metadata = &theirs
 	_, err = group.CommitOffsets([]kafka.TopicPartition{note})
 	must(t, err)
-	c := &consumer{ctx: t.Context(), client: group, topic: topic, store: newStore(t, testkit.Database(t, "postgres")), log: slog.New(slog.DiscardHandler),
-		retry: func(_ context.Context, _ string, attempt func() error) error { return attempt() }}
+	l, err := New(Options{Store: newStore(t, testkit.Database(t, "postgres")), Kafka: kafka.Settings{"bootstrap.servers": broker}, Topic: topic})
+	must(t, err)
+	c := &finder{Ledger: l, ctx: t.Context(), client: group}
 	mine := []kafka.TopicPartition{kafka.On(topic, 0)}
 	mine[0].Offset = 7
 	if err := c.claim(mine); !errors.Is(err, ErrOtherDatabase) || !strings.Contains(err.Error(), theirs) {

@@ -62,7 +62,7 @@ func (s *Store) Locate(ctx context.Context, board rankcache.BoardID, asked Redis
 		return err
 	}
 	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		c := settling{s: s, t: t, named: make(masters), now: time.Now().UnixMilli(), done: &Result{}}
+		c := settling{s: s.database, t: t, named: make(masters), now: time.Now().UnixMilli(), done: &Result{}}
 		run, part, may := uint64(0), int32(0), false
 		q := t.d.query("SELECT run, part, ", mayLead, " FROM rank_board b WHERE board = ").arg(string(board)).add(" AND (run = ").arg(int64(redis.Run)).
 			add(" OR run < ").arg(int64(redis.Run)).add(" AND seq = ").arg(int64(redis.Seq)).add(" AND sum = ").arg(int64(redis.Sum)).add(") ORDER BY run DESC LIMIT 1") // #nosec G115 -- an overflow is none

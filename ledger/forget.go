@@ -32,11 +32,6 @@ type forgetting struct {
 
 type forgettings struct{ *database }
 
-// its adds that a row is of the member.
-func (f *forgetting) its(q *query) *query {
-	return q.add(" WHERE board = ").arg(string(f.board)).add(" AND member = ").arg(f.member)
-}
-
 func (f *forgetting) note(t *transaction) error {
 	_, err := f.its(t.d.query("DELETE FROM rank_forget")).exec(t)
 	if err == nil {
@@ -47,13 +42,13 @@ func (f *forgetting) note(t *transaction) error {
 }
 
 // noteForgets notes those of changes that stand which forget a member.
-func (c *settling) noteForgets(changes []*wire.Update) error {
+func noteForgets(t *transaction, changes []*wire.Update, now int64) error {
 	for _, u := range changes {
-		f := forgetting{memberOf(u), int64(u.Run), int64(u.Seq), c.now} // #nosec G115 -- below 2^63
+		f := forgetting{memberOf(u), int64(u.Run), int64(u.Seq), now} // #nosec G115 -- below 2^63
 		if u.Op != wire.OpForget || wire.Forgotten(u.Member) {
 			continue
 		}
-		if err := f.note(c.t); err != nil {
+		if err := f.note(t); err != nil {
 			return err
 		}
 	}
@@ -138,7 +133,7 @@ func (f *forgetting) forget(t *transaction, gone bool) (done bool, err error) {
 	if err != nil || !there || raw.Valid && !back && !gone {
 		return false, err
 	}
-	p := &pseudonym{forgetting: f, name: wire.ForgottenPrefix + rand.Text()[:16], upto: upto, back: back, scored: raw.Valid && !back}
+	p := &pseudonym{memberKey: f.memberKey, name: wire.ForgottenPrefix + rand.Text()[:16], upto: upto, back: back, scored: raw.Valid && !back}
 	if !back {
 		p.upto = last
 	}

@@ -51,7 +51,7 @@ type lateRows struct {
 }
 
 // late returns the first rows that were set aside before a time.
-func (s lostRows) late(ctx context.Context, before time.Time) (map[rankcache.BoardID]*lateRows, error) {
+func (s *Store) late(ctx context.Context, before time.Time) (map[rankcache.BoardID]*lateRows, error) {
 	late := make(map[rankcache.BoardID]*lateRows)
 	return late, s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
 		q := t.d.query("SELECT id, board, COALESCE(order_id, ''), at FROM rank_lost WHERE state = ").arg(lostAside).

@@ -32,9 +32,6 @@ const (
 // isAside is the condition of rows that may come again.
 var isAside = fmt.Sprintf("state IN (%d, %d, %d)", lostAside, lostWrong, lostUnknown)
 
-// lostRows is rank_lost.
-type lostRows struct{ *database }
-
 // Redis is what a ledger asks of Redis.
 type Redis interface {
 	// Orders reports of each order id whether Redis has it on the board. It may have forgotten those of changes of before

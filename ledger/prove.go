@@ -179,7 +179,7 @@ func (p *Proof) Why() string {
 
 // Settled reports whether the ledger has a board as it is in Redis: nothing of it is on its
 // way, and nothing that Redis has lost may come again.
-func (s lostRows) Settled(ctx context.Context, board rankcache.BoardID, state rankcache.State) (settled bool, err error) {
+func (s prover) Settled(ctx context.Context, board rankcache.BoardID, state rankcache.State) (settled bool, err error) {
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
 		p := Proof{Board: board}
 		if _, err := proofState(t, &p); err != nil && !errors.Is(err, ErrNoBoard) {

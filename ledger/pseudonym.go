@@ -8,7 +8,7 @@ import (
 
 // pseudonym takes the place of a member in the rows of a board.
 type pseudonym struct {
-	*forgetting
+	memberKey
 	name   string
 	upto   wire.Update // the last change to forget
 	back   bool        // somebody new has the id: later rows stay

@@ -186,6 +186,11 @@ type memberKey struct {
 
 func memberOf(u *wire.Update) memberKey { return memberKey{u.Board, u.Member} }
 
+// its adds that a row is of the member.
+func (k memberKey) its(q *query) *query {
+	return q.add(" WHERE board = ").arg(string(k.board)).add(" AND member = ").arg(k.member)
+}
+
 type logKey struct {
 	board    rankcache.BoardID
 	run, seq uint64

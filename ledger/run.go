@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
 	"rankcache/internal/kafka"
 )
@@ -40,10 +39,9 @@ func (l *Ledger) run(ctx context.Context) error {
 	defer c.close()
 	defer kafka.KeepLogin(work, l.opts.KafkaLogin, c.client.SetSaslCredentials)()
 	if l.opts.ServeReads {
-		at := &current{ledger: l, client: c.client, log: l.log, errLog: rate.Sometimes{Interval: 10 * logEvery}}
-		g.Go(func() error { at.run(work); return nil })
+		g.Go(func() error { c.keepCurrent(work); return nil })
 	}
-	g.Go(func() error { l.measure(work, c); return nil })
+	g.Go(func() error { c.measure(work); return nil })
 	now := Now{Leads: c.leads, Reached: func(ctx context.Context) error {
 		at := positions{ctx, c.client.Admin}
 		if err := at.written(l.opts.Topic, l.opts.Store); err != nil || l.opts.Finals == "" {

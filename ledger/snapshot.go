@@ -85,6 +85,7 @@ func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
 	return want - min(rows, want), err
 }
 
+// of selects from the rows of the board's life.
 func (v *Snapshot) of(selected string) *query {
 	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)
 }
@@ -112,17 +113,17 @@ func (v *Snapshot) EndAtGap(since int64) error {
 	if err != nil || missing == 0 {
 		return err
 	}
-	late, err := v.seq(v.own("SELECT MIN(seq) FROM rank_log").add(" AND at >= ").arg(since))
+	late, err := v.seq(v.of("SELECT MIN(seq) FROM rank_log").add(" AND at >= ").arg(since))
 	if err != nil || late == 0 {
 		return err
 	}
-	q := v.own("SELECT MIN(seq) FROM (SELECT seq, at, LAG(seq) OVER (ORDER BY seq) AS before_it FROM rank_log").add(" AND seq >= ").arg(late - 1).
+	q := v.of("SELECT MIN(seq) FROM (SELECT seq, at, LAG(seq) OVER (ORDER BY seq) AS before_it FROM rank_log").add(" AND seq >= ").arg(late - 1).
 		add(") AS l WHERE at >= ").arg(since).add(" AND (before_it <> seq - 1 OR before_it IS NULL AND seq > ").arg(int64(v.First)).add(")") // #nosec G115 -- below 2^63
 	end, err := v.seq(q)
 	if err != nil || end == 0 {
 		return err
 	}
-	last, err := v.seq(v.own("SELECT MAX(seq) FROM rank_log").add(" AND seq < ").arg(end))
+	last, err := v.seq(v.of("SELECT MAX(seq) FROM rank_log").add(" AND seq < ").arg(end))
 	if err == nil && last > 0 {
 		v.State.Seq, v.end = uint64(last), uint64(end) // #nosec G115 -- stored from uint64
 	}
@@ -134,11 +135,6 @@ func (v *Snapshot) seq(q *query) (int64, error) {
 	var n sql.NullInt64
 	err := q.each(v.t, func(row *sql.Rows) error { return row.Scan(&n) })
 	return n.Int64, err
-}
-
-// own selects from the rows of the board's life.
-func (v *Snapshot) own(selected string) *query {
-	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)
 }
 
 // Known is what the ledger knows of a board at a glance.

@@ -54,7 +54,7 @@ func (v *Snapshot) before(onBoard bool, fn func(rankcache.Entry) error) error {
 
 // newest selects each member's last change before the end, of those with a condition: raw is null of absent ones.
 func (v *Snapshot) newest(columns, more string) *query {
-	q := v.own("SELECT member, " + columns + " FROM (SELECT member, op, CASE WHEN veil LIKE '% %' THEN NULL ELSE COALESCE(raw, score) END AS raw, data, veil, ROW_NUMBER() OVER (PARTITION BY member ORDER BY run DESC, seq DESC) AS newest FROM rank_log")
+	q := v.of("SELECT member, " + columns + " FROM (SELECT member, op, CASE WHEN veil LIKE '% %' THEN NULL ELSE COALESCE(raw, score) END AS raw, data, veil, ROW_NUMBER() OVER (PARTITION BY member ORDER BY run DESC, seq DESC) AS newest FROM rank_log")
 	return v.within(q).add(more, ") AS l WHERE newest = 1")
 }
 

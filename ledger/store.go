@@ -32,7 +32,6 @@ type Store struct {
 	retention
 	results
 	prover
-	lostRows
 	changes
 	snapshots
 	inspector
@@ -50,7 +49,7 @@ func Open(rawURL string, current func() string, files ...*watch.File[*watch.Cert
 	if s.db, s.d, err = open(rawURL, current, "UTF8", files); err != nil {
 		return nil, err
 	}
-	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}, changes: changes{s}, snapshots: snapshots{s}, inspector: inspector{s}, rankIndex: rankIndex{s}, forgettings: forgettings{s}}, nil
+	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, changes: changes{s}, snapshots: snapshots{s}, inspector: inspector{s}, rankIndex: rankIndex{s}, forgettings: forgettings{s}}, nil
 }
 
 // OpenSQL opens, as [Open], a database that is not the ledger's, in any encoding. The caller closes it.
