@@ -200,6 +200,11 @@ func (q *query) exec(t *transaction) (int64, error) {
 	return result.RowsAffected()
 }
 
+// each runs the statement in a transaction of its own and calls scan for each row.
+func (s *database) each(ctx context.Context, q *query, scan func(row *sql.Rows) error) error {
+	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error { return q.each(t, scan) })
+}
+
 // each runs the statement and calls scan for each row.
 func (q *query) each(t *transaction, scan func(row *sql.Rows) error) error {
 	rows, err := t.tx.QueryContext(t.ctx, q.text.String(), q.args...)

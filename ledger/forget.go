@@ -73,17 +73,15 @@ func (s forgettings) ForgetGone(ctx context.Context, board rankcache.BoardID, me
 
 // BoardsOf returns the boards of which there are rows of a member, and finals of which nothing else is left.
 func (s forgettings) BoardsOf(ctx context.Context, member string) (boards []rankcache.BoardID, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT board FROM rank_score WHERE member = ").arg(member).add(" UNION SELECT board FROM rank_lost WHERE member = ").arg(member).
-			add(" UNION SELECT board FROM rank_final WHERE member = ").arg(member).add(" ORDER BY board DESC") // shards before the whole board
-		return q.each(t, func(row *sql.Rows) error {
-			var b rankcache.BoardID
-			err := row.Scan((*string)(&b))
-			if !slices.ContainsFunc(boards, func(shard rankcache.BoardID) bool { whole, _, _ := class.CutShard(shard); return whole == b }) {
-				boards = append(boards, b)
-			}
-			return err
-		})
+	q := s.d.query("SELECT board FROM rank_score WHERE member = ").arg(member).add(" UNION SELECT board FROM rank_lost WHERE member = ").arg(member).
+		add(" UNION SELECT board FROM rank_final WHERE member = ").arg(member).add(" ORDER BY board DESC") // shards before the whole board
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		var b rankcache.BoardID
+		err := row.Scan((*string)(&b))
+		if !slices.ContainsFunc(boards, func(shard rankcache.BoardID) bool { whole, _, _ := class.CutShard(shard); return whole == b }) {
+			boards = append(boards, b)
+		}
+		return err
 	})
 	slices.Sort(boards)
 	return boards, err
@@ -92,12 +90,11 @@ func (s forgettings) BoardsOf(ctx context.Context, member string) (boards []rank
 // forgetDue forgets what has been in rank_forget for long enough. One that can't be done holds no other up.
 func (s forgettings) forgetDue(ctx context.Context, now time.Time, asked Redis) (n int, err error) {
 	var due []*forgetting
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		return t.d.query("SELECT board, member, run, seq, at FROM rank_forget WHERE at <= ").arg(now.Add(-forgetAfter).UnixMilli()).each(t, func(row *sql.Rows) error {
-			var f forgetting
-			due = append(due, &f)
-			return row.Scan((*string)(&f.board), &f.member, &f.run, &f.seq, &f.at)
-		})
+	q := s.d.query("SELECT board, member, run, seq, at FROM rank_forget WHERE at <= ").arg(now.Add(-forgetAfter).UnixMilli())
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		var f forgetting
+		due = append(due, &f)
+		return row.Scan((*string)(&f.board), &f.member, &f.run, &f.seq, &f.at)
 	})
 	for _, f := range due {
 		meta, found, e := asked.Meta(ctx, f.board)

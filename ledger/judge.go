@@ -53,21 +53,19 @@ type lateRows struct {
 // late returns the first rows that were set aside before a time.
 func (s *Store) late(ctx context.Context, before time.Time) (map[rankcache.BoardID]*lateRows, error) {
 	late := make(map[rankcache.BoardID]*lateRows)
-	return late, s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT id, board, COALESCE(order_id, ''), at FROM rank_lost WHERE state = ").arg(lostAside).
-			add(" AND lost_at <= ").arg(before.UnixMilli()).add(" ORDER BY id LIMIT ").arg(judgedAtOnce)
-		return q.each(t, func(row *sql.Rows) error {
-			var id, at int64
-			var board rankcache.BoardID
-			var order string
-			err := row.Scan(&id, (*string)(&board), &order, &at)
-			if late[board] == nil {
-				late[board] = &lateRows{}
-			}
-			of := late[board]
-			of.ids, of.orders, of.at = append(of.ids, id), append(of.orders, order), append(of.at, at)
-			return err
-		})
+	q := s.d.query("SELECT id, board, COALESCE(order_id, ''), at FROM rank_lost WHERE state = ").arg(lostAside).
+		add(" AND lost_at <= ").arg(before.UnixMilli()).add(" ORDER BY id LIMIT ").arg(judgedAtOnce)
+	return late, s.each(ctx, q, func(row *sql.Rows) error {
+		var id, at int64
+		var board rankcache.BoardID
+		var order string
+		err := row.Scan(&id, (*string)(&board), &order, &at)
+		if late[board] == nil {
+			late[board] = &lateRows{}
+		}
+		of := late[board]
+		of.ids, of.orders, of.at = append(of.ids, id), append(of.orders, order), append(of.at, at)
+		return err
 	})
 }
 

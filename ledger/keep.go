@@ -54,15 +54,13 @@ func (s retention) Retain(ctx context.Context, keep Keep, now time.Time) (remove
 
 // runsAfter returns the next rows of rank_board by board and run.
 func (s retention) runsAfter(ctx context.Context, after wire.Update) (runs []*boardRun, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := s.d.query("SELECT board, run, class, tag, at FROM rank_board WHERE (board > ").arg(string(after.Board)).add(" OR board = ").arg(string(after.Board)).
-			add(" AND run > ").arg(int64(after.Run)).add(") ORDER BY board, run LIMIT 500")
-		return q.each(t, func(row *sql.Rows) error {
-			r := boardRun{last: &wire.Update{}}
-			err := row.Scan((*string)(&r.last.Board), &r.last.Run, &r.class, &r.tag, &r.last.At)
-			runs = append(runs, &r)
-			return err
-		})
+	q := s.d.query("SELECT board, run, class, tag, at FROM rank_board WHERE (board > ").arg(string(after.Board)).add(" OR board = ").arg(string(after.Board)).
+		add(" AND run > ").arg(int64(after.Run)).add(") ORDER BY board, run LIMIT 500")
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		r := boardRun{last: &wire.Update{}}
+		err := row.Scan((*string)(&r.last.Board), &r.last.Run, &r.class, &r.tag, &r.last.At)
+		runs = append(runs, &r)
+		return err
 	})
 	return runs, err
 }

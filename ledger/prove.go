@@ -139,17 +139,15 @@ func proofState(t *transaction, p *Proof) (base int64, err error) {
 // Boards returns the names of up to n boards of a class, or of all if that is empty, that follow one, in the order of
 // their bytes.
 func (s prover) Boards(ctx context.Context, class string, after rankcache.BoardID, n int) (boards []rankcache.BoardID, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT DISTINCT board FROM rank_board WHERE board > ").arg(string(after))
-		if class != "" {
-			q.add(" AND class = ").arg(class)
-		}
-		return q.add(" ORDER BY board LIMIT ").arg(n).each(t, func(row *sql.Rows) error {
-			var b string
-			err := row.Scan(&b)
-			boards = append(boards, rankcache.BoardID(b))
-			return err
-		})
+	q := s.d.query("SELECT DISTINCT board FROM rank_board WHERE board > ").arg(string(after))
+	if class != "" {
+		q.add(" AND class = ").arg(class)
+	}
+	err = s.each(ctx, q.add(" ORDER BY board LIMIT ").arg(n), func(row *sql.Rows) error {
+		var b string
+		err := row.Scan(&b)
+		boards = append(boards, rankcache.BoardID(b))
+		return err
 	})
 	return boards, err
 }

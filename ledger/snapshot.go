@@ -160,15 +160,13 @@ func (s snapshots) KnownBoard(ctx context.Context, board rankcache.BoardID) (k K
 }
 
 func (s snapshots) known(ctx context.Context, compared string, board rankcache.BoardID, n int) (found []Known, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT board, run, seq, at, CASE WHEN EXISTS (SELECT 1 FROM rank_final_board f WHERE f.board = b.board) THEN 1 ELSE 0 END FROM rank_board b WHERE board ", compared, " ").arg(string(board)).
-			add(" AND run = (SELECT MAX(run) FROM rank_board x WHERE x.board = b.board AND end_seq > 0) ORDER BY board LIMIT ").arg(n)
-		return q.each(t, func(row *sql.Rows) error {
-			var k Known
-			err := row.Scan((*string)(&k.Board), &k.State.Run, &k.State.Seq, &k.At, &k.Final)
-			found = append(found, k)
-			return err
-		})
+	q := s.d.query("SELECT board, run, seq, at, CASE WHEN EXISTS (SELECT 1 FROM rank_final_board f WHERE f.board = b.board) THEN 1 ELSE 0 END FROM rank_board b WHERE board ", compared, " ").arg(string(board)).
+		add(" AND run = (SELECT MAX(run) FROM rank_board x WHERE x.board = b.board AND end_seq > 0) ORDER BY board LIMIT ").arg(n)
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		var k Known
+		err := row.Scan((*string)(&k.Board), &k.State.Run, &k.State.Seq, &k.At, &k.Final)
+		found = append(found, k)
+		return err
 	})
 	return found, err
 }

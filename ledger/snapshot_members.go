@@ -70,10 +70,8 @@ func beforeTrim(column string) string {
 
 // HasHidings reports whether a member of a board, or of an earlier life of it, is or was hidden.
 func (s snapshots) HasHidings(ctx context.Context, board rankcache.BoardID) (has bool, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		return t.d.query("SELECT 1 FROM rank_score WHERE board = ").arg(string(board)).add(" AND veil IS NOT NULL LIMIT 1").
-			each(t, func(*sql.Rows) error { has = true; return nil })
-	})
+	q := s.d.query("SELECT 1 FROM rank_score WHERE board = ").arg(string(board)).add(" AND veil IS NOT NULL LIMIT 1")
+	err = s.each(ctx, q, func(*sql.Rows) error { has = true; return nil })
 	return has, err
 }
 
