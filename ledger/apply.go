@@ -9,15 +9,6 @@ import (
 	"rankcache/wire"
 )
 
-// Result tells what became of a batch.
-type Result struct {
-	Rows    int // written to rank_log
-	Repeats int // of changes that were there
-	Aside   int // moved or written to rank_lost
-	Bad     int // written to rank_bad
-	Reborn  int // boards that have begun again
-}
-
 // errMet has a batch applied again with a look at the rows that are there.
 var errMet = errors.New("a row of the batch is there")
 
@@ -55,13 +46,13 @@ func (s *Store) apply(t *transaction, b *Batch, careful bool) (done Result, err 
 	if err != nil {
 		return done, err
 	}
-	c := settling{s: s, t: t, named: named, parts: b.parts, now: time.Now().UnixMilli(), done: &done}
+	c := settling{s: s.database, t: t, named: named, parts: b.parts, now: time.Now().UnixMilli(), done: &done}
 	for _, part := range others {
 		if err := c.turn(part); err != nil {
 			return done, err
 		}
 	}
-	runs, err := t.boardRuns(boardsOf(b.all()))
+	runs, err := t.boardRuns(boardsOf(bare(b.updates)))
 	if err != nil {
 		return done, err
 	}
@@ -103,7 +94,7 @@ func (c *settling) write(updates []*wire.LedgerUpdate, conflict string) error {
 	for _, u := range updates {
 		runs.add(u)
 	}
-	if err := c.noteForgets(bare(updates)); err != nil {
+	if err := noteForgets(t, bare(updates), c.now); err != nil {
 		return err
 	}
 	runs.at(c.parts)
@@ -125,12 +116,4 @@ func keepBad(t *transaction, b *Batch) error {
 	}
 	_, err := t.d.insert("rank_bad", "", texts("topic", topic), ints("part", part), ints("record", record), texts("reason", reason), column{"value", "bytea", value}).exec(t)
 	return err
-}
-
-func bare(updates []*wire.LedgerUpdate) []*wire.Update {
-	all := make([]*wire.Update, len(updates))
-	for i, u := range updates {
-		all[i] = &u.Update
-	}
-	return all
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -25,23 +24,6 @@ func badColumns(keys []badKey) []column {
 		topic[i], part[i], record[i] = k.topic, k.part, k.record
 	}
 	return []column{texts("topic", topic), ints("part", part), ints("record", record)}
-}
-
-// takeAgain applies the records of rank_bad that this version can read, and tells what is left until ctx ends.
-func (l *Ledger) takeAgain(ctx context.Context) {
-	taken := 0
-	if err := l.retry(ctx, "database", func() error {
-		n, err := l.opts.Store.TakeAgain(ctx)
-		taken += n
-		return err
-	}); err == nil && taken > 0 {
-		l.log.Warn("records of rank_bad were applied, which an older ledger could not read", "records", taken)
-	}
-	for range tick.NowAndEvery(ctx, badEvery) {
-		if left, err := l.opts.Store.Bad(ctx); err == nil {
-			l.metrics.left.Set(float64(left))
-		}
-	}
 }
 
 // Bad counts the records of rank_bad.
@@ -82,25 +64,23 @@ func (s *Store) TakeAgain(ctx context.Context) (taken int, err error) {
 func (s *Store) readable(ctx context.Context, after badKey) (b *Batch, keys []badKey, last badKey, err error) {
 	b, last = NewBatch(after.topic), after
 	full := false
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT topic, part, record, value FROM rank_bad WHERE (topic, part, record) > (").arg(after.topic).add(", ").arg(after.part).add(", ").arg(after.record).
-			add(") ORDER BY topic, part, record LIMIT 500")
-		return q.each(t, func(row *sql.Rows) error {
-			var k badKey
-			var value []byte
-			if err := row.Scan(&k.topic, &k.part, &k.record, &value); err != nil || full {
-				return err
+	q := s.d.query("SELECT topic, part, record, value FROM rank_bad WHERE (topic, part, record) > (").arg(after.topic).add(", ").arg(after.part).add(", ").arg(after.record).
+		add(") ORDER BY topic, part, record LIMIT 500")
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		var k badKey
+		var value []byte
+		if err := row.Scan(&k.topic, &k.part, &k.record, &value); err != nil || full {
+			return err
+		}
+		u := &wire.LedgerUpdate{}
+		if wire.DecodeLedgerUpdate(value, u) == nil {
+			if full = !b.Add(u, 0, 0, 0); full { // it can't stand beside another one: with the next ones
+				return nil
 			}
-			u := &wire.LedgerUpdate{}
-			if wire.DecodeLedgerUpdate(value, u) == nil {
-				if full = !b.Add(u, 0, 0, 0); full { // it can't stand beside another one: with the next ones
-					return nil
-				}
-				keys = append(keys, k)
-			}
-			last = k
-			return nil
-		})
+			keys = append(keys, k)
+		}
+		last = k
+		return nil
 	})
 	return b, keys, last, err
 }

@@ -29,22 +29,6 @@ type Batch struct {
 	mixed  bool // a board has changes of several runs
 }
 
-// Span is what a batch has of a partition: First was to be read next before, Next is after it.
-type Span struct{ First, Next int64 }
-
-type logKey struct {
-	board    rankcache.BoardID
-	run, seq uint64
-}
-
-type orderKey struct {
-	memberKey
-	order string
-	op    wire.Op // a change and the trim that it caused have one order id, and may have one member
-}
-
-func orderOf(u *wire.Update) orderKey { return orderKey{memberOf(u), u.OrderID, u.Op} }
-
 // badRecord is a record that tells of no change.
 type badRecord struct {
 	partition int32
@@ -118,14 +102,23 @@ func (b *Batch) read(partition int32, first, offset int64) {
 	b.ends[partition] = span
 }
 
-// all returns the changes without what tells of their boards.
-func (b *Batch) all() []*wire.Update {
-	updates := make([]*wire.Update, len(b.updates))
-	for i, u := range b.updates {
-		updates[i] = &u.Update
-	}
-	return updates
-}
-
 // partitions returns those from which the batch has records.
 func (b *Batch) partitions() []int32 { return slices.Collect(maps.Keys(b.ends)) }
+
+// Result tells what became of a batch.
+type Result struct {
+	Rows    int // written to rank_log
+	Repeats int // of changes that were there
+	Aside   int // moved or written to rank_lost
+	Bad     int // written to rank_bad
+	Reborn  int // boards that have begun again
+}
+
+// bare returns changes without what tells of their boards.
+func bare(updates []*wire.LedgerUpdate) []*wire.Update {
+	all := make([]*wire.Update, len(updates))
+	for i, u := range updates {
+		all[i] = &u.Update
+	}
+	return all
+}

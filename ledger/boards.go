@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"strings"
 
@@ -23,6 +24,28 @@ type boardRun struct {
 	eras             string       // of the servers on which it was found, the latest last
 	part             int32        // of its board
 	changed, added   bool         // since it was read
+}
+
+const noEnd = math.MaxInt64 // the end of a run all of whose changes stand
+
+// maxEras is how many servers are kept of a run.
+const maxEras = 16
+
+// isOn reports whether a run was found on a server; "" is known of each.
+func (b *boardRun) isOn(era string) bool { return strings.Contains(b.eras, era) }
+
+// found notes that a run was found on a server.
+func (b *boardRun) found(era string) {
+	if b.isOn(era) {
+		return
+	}
+	all := append(strings.Fields(b.eras), era)
+	b.eras, b.changed = strings.Join(all[max(0, len(all)-maxEras):], " "), true
+}
+
+// isOnOne reports whether a run was found on one of several servers.
+func (b *boardRun) isOnOne(eras string) bool {
+	return slices.ContainsFunc(strings.Fields(eras), b.isOn)
 }
 
 type runsOf map[rankcache.BoardID][]*boardRun // holds the runs of each board, the latest last
@@ -69,21 +92,21 @@ func (r runsOf) find(board rankcache.BoardID, run uint64) *boardRun {
 	return nil
 }
 
-func (s *Store) hasRun(ctx context.Context, board rankcache.BoardID, run uint64) (has bool, err error) {
+// at notes the partitions of boards.
+func (r runsOf) at(parts map[rankcache.BoardID]int32) {
+	for board, part := range parts {
+		for _, b := range r[board] {
+			if b.part != part {
+				b.part, b.changed = part, true
+			}
+		}
+	}
+}
+
+func (s *database) hasRun(ctx context.Context, board rankcache.BoardID, run uint64) (has bool, err error) {
 	q := s.d.query("SELECT EXISTS (SELECT 1 FROM rank_board WHERE board = ").arg(string(board)).add(" AND run = ").arg(int64(run)).add(")") // #nosec G115 -- an overflow is none
 	err = s.db.QueryRowContext(ctx, q.text.String(), q.args...).Scan(&has)
 	return has, err
-}
-
-// meet reports whether changes are not simply the next of their board's head, which needs a look at the rows.
-func (r runsOf) meet(updates []*wire.LedgerUpdate, named masters) bool {
-	for _, u := range updates {
-		runs, h := r[u.Board], r.head(u.Board, named)
-		if h != nil && (u.Run != h.run || u.Seq < h.begin || !h.isOn(u.Era) || h != runs[len(runs)-1]) {
-			return true
-		}
-	}
-	return false
 }
 
 // add makes a change part of its board's run.

@@ -57,18 +57,16 @@ func (s changes) OpsSince(ctx context.Context, boards []rankcache.BoardID, membe
 	for i, b := range boards {
 		names[i], members[i] = string(b), member
 	}
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT DISTINCT op FROM rank_log WHERE at >= ").arg(at).add(" AND ").among(texts("board", names), texts("member", members))
-		return q.each(t, func(row *sql.Rows) error {
-			var text string
-			err := row.Scan(&text)
-			if err != nil {
-				return err
-			}
-			op, err := wire.ParseUpdateOp(text)
-			ops = append(ops, op)
+	q := s.d.query("SELECT DISTINCT op FROM rank_log WHERE at >= ").arg(at).add(" AND ").among(texts("board", names), texts("member", members))
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		var text string
+		err := row.Scan(&text)
+		if err != nil {
 			return err
-		})
+		}
+		op, err := wire.ParseUpdateOp(text)
+		ops = append(ops, op)
+		return err
 	})
 	return ops, err
 }
@@ -76,35 +74,30 @@ func (s changes) OpsSince(ctx context.Context, boards []rankcache.BoardID, membe
 // EachChange calls fn for each change of a time, in Unix milliseconds, with the class of its board, in no order.
 // Changes that others have caused, hides, restores and what is forgotten are left out. Classes, if there are any, are the only ones.
 func (s changes) EachChange(ctx context.Context, from, to int64, classes []string, fn func(*wire.Update, BoardClass) error) error {
-	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT class, dims, ", logColumns, " FROM rank_log LEFT JOIN (SELECT board AS of_board, run AS of_run, class, dims FROM rank_board) b",
-			" ON of_board = board AND of_run = run WHERE at >= ").arg(from).add(" AND at < ").arg(to).add(" AND op NOT IN ('trim', 'hide', 'restore', 'forget')")
-		return q.each(t, func(row *sql.Rows) error {
-			var class, dims sql.NullString
-			u, err := scanUpdate(row, &class, &dims)
-			if err != nil || len(classes) > 0 && !slices.Contains(classes, class.String) {
-				return err
-			}
-			if class.String == "" {
-				dims.String = ""
-			}
-			return fn(u, BoardClass{class.String, dims.String})
-		})
+	q := s.d.query("SELECT class, dims, ", logColumns, " FROM rank_log LEFT JOIN (SELECT board AS of_board, run AS of_run, class, dims FROM rank_board) b",
+		" ON of_board = board AND of_run = run WHERE at >= ").arg(from).add(" AND at < ").arg(to).add(" AND op NOT IN ('trim', 'hide', 'restore', 'forget')")
+	return s.each(ctx, q, func(row *sql.Rows) error {
+		var class, dims sql.NullString
+		u, err := scanUpdate(row, &class, &dims)
+		if err != nil || len(classes) > 0 && !slices.Contains(classes, class.String) {
+			return err
+		}
+		if class.String == "" {
+			dims.String = ""
+		}
+		return fn(u, BoardClass{class.String, dims.String})
 	})
 }
 
 // Active returns the boards of each class and dimensions that have changed since a time, in Unix milliseconds.
 func (s changes) Active(ctx context.Context, since int64) (boards map[BoardClass][]rankcache.BoardID, err error) {
 	boards = make(map[BoardClass][]rankcache.BoardID)
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT DISTINCT board, class, dims FROM rank_board WHERE class <> '' AND at >= ").arg(since)
-		return q.each(t, func(row *sql.Rows) error {
-			var board rankcache.BoardID
-			var class BoardClass
-			err := row.Scan((*string)(&board), &class.Name, &class.Dims)
-			boards[class] = append(boards[class], board)
-			return err
-		})
+	err = s.each(ctx, s.d.query("SELECT DISTINCT board, class, dims FROM rank_board WHERE class <> '' AND at >= ").arg(since), func(row *sql.Rows) error {
+		var board rankcache.BoardID
+		var class BoardClass
+		err := row.Scan((*string)(&board), &class.Name, &class.Dims)
+		boards[class] = append(boards[class], board)
+		return err
 	})
 	return boards, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -16,29 +15,17 @@ import (
 )
 
 const (
-	pollEvery         = 100 * time.Millisecond // how often an idle consumer checks whether to stop
-	linger            = 20 * time.Millisecond  // how long a batch waits for more records after its first
-	watermarksTimeout = 10 * time.Second       // bounds a question for the ends of a partition
+	pollEvery = 100 * time.Millisecond // how often an idle consumer checks whether to stop
+	linger    = 20 * time.Millisecond  // how long a batch waits for more records after its first
 )
 
 // consumer reads the topic in the ledgers' group, from the database's offsets. It belongs to one goroutine.
 type consumer struct {
-	client  *kafka.Consumer
-	topic   string
-	store   *Store
-	retry   func(ctx context.Context, of string, attempt func() error) error
-	note    func(change func(*Status))
-	metrics *metrics
-	log     *slog.Logger
-	errLog  rate.Sometimes
-
-	ctx     context.Context // of the run, for what happens in polls
-	next    *places         // what the database has of the assigned partitions
-	most    int             // records of a batch
-	aside   bool            // put records of newer versions into rank_bad
-	waiting *kafka.Message  // did not fit into the last batch
-	cut     bool            // partitions came or went: the batch ends
-	fatal   error           // what no attempt will change
+	finder
+	most    int            // records of a batch
+	waiting *kafka.Message // did not fit into the last batch
+	cut     bool           // partitions came or went: the batch ends
+	fatal   error          // what no attempt will change
 }
 
 // newConsumer returns a consumer that is joining its group. The caller closes it.
@@ -48,11 +35,10 @@ func newConsumer(ctx context.Context, l *Ledger) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{ctx: ctx, client: client, topic: l.opts.Topic, store: l.opts.Store, retry: l.retry, note: l.note, metrics: l.metrics, log: l.log,
-		errLog: rate.Sometimes{Interval: logEvery}, next: newPlaces(l.metrics.lag), most: MaxBatch, aside: l.opts.PutAside}
-	if err := client.Subscribe(c.topic, c.rebalance); err != nil {
+	c := &consumer{finder: finder{Ledger: l, ctx: ctx, client: client, next: newPlaces(l.metrics.lag), errLog: rate.Sometimes{Interval: logEvery}}, most: MaxBatch}
+	if err := client.Subscribe(l.opts.Topic, c.rebalance); err != nil {
 		c.close()
-		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", c.topic, err)
+		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", l.opts.Topic, err)
 	}
 	return c, nil
 }
@@ -65,7 +51,7 @@ func (c *consumer) close() {
 
 // batch waits for a record, and returns it with those soon after, or none. Error: client or topic can't be used.
 func (c *consumer) batch() (*Batch, time.Time, error) {
-	b, wait, oldest := NewBatch(c.topic), pollEvery, time.Time{}
+	b, wait, oldest := NewBatch(c.opts.Topic), pollEvery, time.Time{}
 	c.cut = false
 	for begun := time.Now(); ; {
 		m, err := c.record(wait)
@@ -110,7 +96,7 @@ func (c *consumer) add(b *Batch, m *kafka.Message) bool {
 	if err == nil {
 		return b.Add(u, p, first, offset)
 	}
-	if later, newer := wire.NewerUpdate(m.Value); newer && !c.aside {
+	if later, newer := wire.NewerUpdate(m.Value); newer && !c.opts.PutAside {
 		if b.Len() > 0 { // what its run begins with may be in it
 			return false
 		}
@@ -138,7 +124,7 @@ var ErrNewer = errors.New("upgrade the ledger first: its topic has changes of ne
 // refuse returns an error if a newer version's record knows the run of a board in the database: a writer's, not forged.
 func (c *consumer) refuse(u *wire.Update, partition int32, offset int64) error {
 	known := false
-	err := c.retry(c.ctx, "database", func() (err error) { known, err = c.store.hasRun(c.ctx, u.Board, u.Run); return err })
+	err := c.retry(c.ctx, "database", func() (err error) { known, err = c.opts.Store.hasRun(c.ctx, u.Board, u.Run); return err })
 	if err == nil && known {
 		c.next.unread(partition)
 		err = fmt.Errorf("%w (board %s, run %d, seq %d, partition %d, offset %d); --put-aside keeps them in rank_bad", ErrNewer, u.Board, u.Run, u.Seq, partition, offset)
@@ -211,7 +197,7 @@ func (c *consumer) seek(partitions ...int32) error {
 		if err != nil {
 			return err
 		}
-		at := kafka.TopicPartition{Topic: &c.topic, Partition: p, Offset: kafka.Offset(next)}
+		at := kafka.TopicPartition{Topic: &c.opts.Topic, Partition: p, Offset: kafka.Offset(next)}
 		if err := c.client.Seek(at, 0); err != nil {
 			return fmt.Errorf("kafka consumer: partition %d can't be read from offset %d: %w", p, next, err)
 		}
@@ -247,79 +233,3 @@ func (c *consumer) rebalance(ev kafka.Event) error {
 	}
 	return nil
 }
-
-// place returns where a partition is to be read on. Records that the topic lost are skipped, one made again is read
-// from its beginning: both are counted and logged. The error: the consumer is ended, or the topic before what was read.
-func (c *consumer) place(partition int32) (next int64, err error) {
-	topic, err := c.identify()
-	if err != nil {
-		return 0, err
-	}
-	low, high, err := c.watermarks(partition)
-	if err != nil {
-		return 0, err
-	}
-	var met Met
-	err = c.retry(c.ctx, "database", func() (err error) {
-		met, err = c.store.Meet(c.ctx, topic, partition, low)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	c.tell(met, topic, partition)
-	if met.Next > high { // another ledger may have read what came since Kafka was asked
-		_, high, err = c.watermarks(partition)
-	}
-	if err == nil && met.Next > high {
-		err = fmt.Errorf("%w: partition %d of %s ends at offset %d, the ledger has read up to %d: if the topic was made again on purpose, give it another name",
-			ErrTopic, partition, c.topic, high, met.Next)
-	}
-	return met.Next, err
-}
-
-// identify asks Kafka which topic has the name now.
-func (c *consumer) identify() (Topic, error) {
-	topic := Topic{Name: c.topic}
-	err := c.retry(c.ctx, "kafka", func() (err error) {
-		topic, err = topicNow(c.ctx, c.client.Admin, c.topic)
-		return err
-	})
-	c.next.of(topic)
-	return topic, err
-}
-
-func topicNow(ctx context.Context, admin kafka.Admin, name string) (Topic, error) {
-	ctx, cancel := context.WithTimeout(ctx, offsetsTime)
-	defer cancel()
-	id, err := admin.TopicID(ctx, name)
-	if id == kafka.NoTopicID {
-		id = ""
-	}
-	return Topic{name, id}, err
-}
-
-// tell counts and logs what is not read.
-func (c *consumer) tell(met Met, topic Topic, partition int32) {
-	switch log := c.log.With("topic", topic.Name, "partition", partition, "from", met.Was, "to", met.Next); {
-	case met.Other:
-		c.metrics.replaced.Inc()
-		c.note(func(s *Status) { s.Replaced++ })
-		log.Error("the topic was deleted and made again: what the ledger had not read of the former one is not in it, compare the boards with Redis; the new one is read from its beginning", "id", topic.ID)
-	case met.Next != met.Was:
-		c.metrics.gaps.Add(float64(met.Next - met.Was))
-		c.note(func(s *Status) { s.Skipped += met.Next - met.Was })
-		log.Error("records are gone from the topic before they were read: compare the boards with Redis")
-	}
-}
-
-// watermarks asks Kafka for the first offset of a partition, and that behind its last record.
-func (c *consumer) watermarks(partition int32) (low, high int64, err error) {
-	err = c.retry(c.ctx, "kafka", func() (err error) {
-		low, high, err = c.client.QueryWatermarkOffsets(c.topic, partition, int(watermarksTimeout.Milliseconds()))
-		return err
-	})
-	return low, high, err
-}
-
-var ErrTopic = errors.New("not the topic that the ledger has read") // reports a topic that is not the one that was read

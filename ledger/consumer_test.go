@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
-	"rankcache/internal/kafka"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
@@ -193,137 +192,79 @@ func TestTwoConsumersAtOnce(t *testing.T) {
 	})
 }
 
-// endsAt0 has a broker answer questions for the ends of partitions with 0, for so many times.
-func endsAt0(broker *servers.Kfake, times int64) {
-	var asked atomic.Int64
-	broker.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
-		broker.KeepControl()
-		req := r.(*kmsg.ListOffsetsRequest)
-		if of := req.Topics[0].Partitions[0]; of.Timestamp != -1 || asked.Add(1) > times {
-			return nil, nil, false
+// TestBatchRefusedForItsSize: what the database does not take at once is written in parts. PostgreSQL has no limit that small, so a
+// trigger refuses as it does.
+func TestBatchRefusedForItsSize(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			var url string
+			if kind == "mysql" {
+				url = testkit.NewDatabase(t, kind, testkit.StartSQL(t, kind, servers.SQLOptions{Args: []string{"--max-allowed-packet=16384"}}).Addr())
+			} else {
+				url = testkit.Database(t, kind)
+			}
+			s := newStore(t, url)
+			if kind == "postgres" {
+				_, err := testkit.SQL(t, url).Exec(`CREATE FUNCTION few() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					IF (SELECT count(*) FROM added) > 200 THEN RAISE 'too many rows' USING ERRCODE = 'program_limit_exceeded'; END IF; RETURN NULL; END $$;
+					CREATE TRIGGER few AFTER INSERT ON rank_log REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION few()`)
+				must(t, err)
+			}
+			broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
+			testkit.CreateTopic(t, broker, topic, 2, nil)
+			histories, updates := boards(4, 150)
+			testkit.Produce(t, broker, records(topic, 2, updates)...)
+			l, _ := start(t, s, broker, topic, "g")
+			await(t, s, len(updates))
+			wantProved(t, s, histories)
+			if err := l.WriteError(); err != nil {
+				t.Errorf("all is written, and the state is %v", err)
+			}
+		})
+	}
+}
+
+// newer is a change as a writer of a later version may publish it.
+func newer(u *wire.LedgerUpdate) []byte {
+	return append(bytes.Replace(wire.AppendLedgerUpdate(nil, u), []byte(`{"v":2,`), []byte(`{"v":7,"mood":"good",`), 1), ' ')
+}
+
+// A change of a newer writer ends the reading, and is not put aside: another ledger may read it. A forged one of a run
+// that nobody has given holds nothing up.
+func TestNewerWriterEndsTheReading(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *Store) {
+		broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
+		testkit.CreateTopic(t, broker, topic, 1, nil)
+		h := newHistory("b", 5)
+		first, later := records(topic, 1, []*wire.LedgerUpdate{h.incr("a", 1), h.incr("b", 2)}), h.clone()
+		forged := later.clone()
+		forged.run = 4711
+		testkit.Produce(t, broker, append(first, &kgo.Record{Topic: topic, Value: newer(forged.incr("a", 1))}, &kgo.Record{Topic: topic, Value: []byte(`{"v":7,"board":"b"}`)})...)
+		testkit.Produce(t, broker, records(topic, 1, []*wire.LedgerUpdate{h.incr("a", 3)})...)
+		l, _ := start(t, s, broker, topic, "g")
+		await(t, s, 3)
+		if n := count(t, s, "rank_bad"); n != 2 || l.WriteError() != nil && errors.Is(l.WriteError(), ErrNewer) {
+			t.Errorf("%d bad records, %v: want two, and no error", n, l.WriteError())
 		}
-		res, topic, part := req.ResponseKind().(*kmsg.ListOffsetsResponse), kmsg.NewListOffsetsResponseTopic(), kmsg.NewListOffsetsResponseTopicPartition()
-		part.Offset, topic.Topic = 0, req.Topics[0].Topic
-		topic.Partitions = append(topic.Partitions, part)
-		res.Topics = append(res.Topics, topic)
-		return res, nil, true
-	})
-}
-
-// TestTopicEndsBeforeWhatWasRead: the topic was made anew; but it was not if another ledger has read
-// what came between the two looks at Kafka and the database.
-func TestTopicEndsBeforeWhatWasRead(t *testing.T) {
-	broker, topic := testkit.Kfake(t), testkit.Name(t)
-	testkit.CreateTopic(t, broker.Addr(), topic, 1, nil)
-	s := newStore(t, testkit.Database(t, "postgres"))
-	_, updates := boards(1, 20)
-	produce := records(topic, 1, updates)
-	_, stop := start(t, s, broker.Addr(), topic, "one")
-	testkit.Produce(t, broker.Addr(), produce[:10]...)
-	await(t, s, 10)
-	stop()
-	endsAt0(broker, 1)
-	_, stop = start(t, s, broker.Addr(), topic, "two")
-	testkit.Produce(t, broker.Addr(), produce[10:]...)
-	await(t, s, 20)
-	stop()
-
-	endsAt0(broker, 1000)
-	l, err := New(Options{Store: s, Kafka: map[string]string{"bootstrap.servers": broker.Addr()}, Topic: topic, Group: "three"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	defer cancel()
-	if err := l.Run(ctx); !errors.Is(err, ErrTopic) {
-		t.Errorf("the ledger has ended with %v, want ErrTopic", err)
-	}
-}
-
-// What the topic has lost before it was read is skipped, counted and found by the proof.
-func TestRecordsThatAreGone(t *testing.T) {
-	s := newStore(t, testkit.Database(t, "postgres"))
-	broker, topic := testkit.Kfake(t), testkit.Name(t)
-	testkit.CreateTopic(t, broker.Addr(), topic, 1, nil)
-	h, updates := boards(1, 30)
-	produce := records(topic, 1, updates)
-	testkit.Produce(t, broker.Addr(), produce[:10]...)
-	_, stop := start(t, s, broker.Addr(), topic, "g")
-	await(t, s, 10)
-	stop()
-	testkit.Produce(t, broker.Addr(), produce[10:]...)
-	deleteRecords(t, broker.Addr(), topic, 20)
-	l, _ := start(t, s, broker.Addr(), topic, "g")
-	await(t, s, 20)
-	if n := testutil.ToFloat64(l.metrics.gaps); n != 10 || l.Status().Skipped != 10 {
-		t.Errorf("%v offsets skipped, want 10; %+v", n, l.Status())
-	}
-	p, err := s.Prove(t.Context(), h[0].board)
-	if err != nil || p.Proved || p.Missing != 10 || p.Rows != 20 || p.State.Seq != 30 || p.Sum == h[0].sum {
-		t.Errorf("%+v, %v: want 10 missing of 30", p, err)
-	}
-}
-
-// Ledgers of two databases in one group would each write a part of the changes: the second refuses, and the first goes on alone. Another
-// process of the same database shares the work.
-func TestTwoDatabasesInOneGroup(t *testing.T) {
-	broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
-	testkit.CreateTopic(t, broker, topic, 4, nil)
-	url := testkit.Database(t, "postgres")
-	s, again, other := newStore(t, url), newStore(t, url), newStore(t, testkit.Database(t, "postgres"))
-	start(t, s, broker, topic, topic)
-	_, updates := boards(8, 5)
-	testkit.Produce(t, broker, records(topic, 4, updates)...)
-	written := func(want int) {
-		t.Helper()
+		change := h.incr("a", 4)
+		testkit.Produce(t, broker, &kgo.Record{Topic: topic, Value: newer(change)})
+		testkit.Produce(t, broker, records(topic, 1, []*wire.LedgerUpdate{h.incr("b", 1)})...)
 		testkit.Eventually(t, testTimeout, func() error {
-			if n := count(t, s, "rank_log"); n != want {
-				return fmt.Errorf("%d rows of %d", n, want)
+			if err := l.WriteError(); !errors.Is(err, ErrNewer) || l.Status().Waiting != "upgrade" {
+				return fmt.Errorf("%v, %+v", err, l.Status())
 			}
 			return nil
 		})
-	}
-	written(len(updates))
-	l, err := New(Options{Store: other, Kafka: map[string]string{"bootstrap.servers": broker, "session.timeout.ms": "6000"}, Topic: topic, Group: topic})
-	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout/2)
-	defer cancel()
-	if err := l.Run(ctx); !errors.Is(err, ErrOtherDatabase) {
-		t.Errorf("another database in the group: %v", err)
-	}
-	start(t, again, broker, topic, topic)
-	h := newHistory("later", 9)
-	var later []*wire.LedgerUpdate
-	for range 20 {
-		later = append(later, h.incr("m", 1))
-	}
-	testkit.Produce(t, broker, records(topic, 4, later)...)
-	written(len(updates) + len(later))
-	if n := count(t, other, "rank_log"); n != 0 {
-		t.Errorf("the other database has %d changes", n)
-	}
-}
-
-// Two databases whose ledgers have begun together: what each has noted for its partitions is found by whoever looks later.
-func TestTwoDatabasesThatBeginTogether(t *testing.T) {
-	broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
-	testkit.CreateTopic(t, broker, topic, 4, nil)
-	theirs := databaseMark + "00000000000000ff" // of a partition that this ledger is not given
-	group, err := kafka.NewGroup(nil, topic, kafka.Settings{"bootstrap.servers": broker})
-	must(t, err)
-	t.Cleanup(func() { group.Close() })
-	note := kafka.On(topic, 3)
-	note.Metadata = &theirs
-	_, err = group.CommitOffsets([]kafka.TopicPartition{note})
-	must(t, err)
-	c := &consumer{ctx: t.Context(), client: group, topic: topic, store: newStore(t, testkit.Database(t, "postgres")), log: slog.New(slog.DiscardHandler),
-		retry: func(_ context.Context, _ string, attempt func() error) error { return attempt() }}
-	mine := []kafka.TopicPartition{kafka.On(topic, 0)}
-	mine[0].Offset = 7
-	if err := c.claim(mine); !errors.Is(err, ErrOtherDatabase) || !strings.Contains(err.Error(), theirs) {
-		t.Errorf("another database in the group: %v", err)
-	}
-	if noted, err := group.Committed(mine, 5000); err != nil || noted[0].Offset != 7 || noted[0].Metadata == nil || !strings.HasPrefix(*noted[0].Metadata, databaseMark) {
-		t.Errorf("noted for its own partition: %v, %v", noted, err)
-	}
+		if n, bad := count(t, s, "rank_log"), count(t, s, "rank_bad"); n != 3 || bad != 2 {
+			t.Errorf("%d rows, %d bad records, want 3 and 2", n, bad)
+		}
+		aside, err := New(Options{Store: s, Kafka: map[string]string{"bootstrap.servers": broker, "session.timeout.ms": "6000"}, Topic: topic, Group: "g", PutAside: true})
+		must(t, err)
+		runLedger(t, aside)
+		await(t, s, 4)
+		if bad := count(t, s, "rank_bad"); bad != 3 {
+			t.Errorf("%d bad records, want what was put aside, too", bad)
+		}
+	})
 }

@@ -1,10 +1,13 @@
 package ledger
 
 import (
-	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // dialect is what PostgreSQL and MariaDB write differently.
@@ -54,155 +57,6 @@ var mysqlDialect = &dialect{
 	rankIndexThere: "SELECT count(DISTINCT index_name) FROM information_schema.statistics WHERE table_schema = database() AND table_name = 'rank_score' AND index_name = 'rank_score_order'",
 }
 
-// column is one column of a statement's rows: a slice of strings, numbers, bytes or pointers to them; nil is NULL.
-type column struct {
-	name, kind string // kind is the element type in PostgreSQL
-	values     any
-}
-
-func texts(name string, values []string) column     { return column{name, "text", values} }
-func ints(name string, values []int64) column       { return column{name, "bigint", values} }
-func orNull(name string, values []*int64) column    { return column{name, "bigint", values} }
-func doubles(name string, values []*float64) column { return column{name, "float8", values} }
-
-func (c column) len() int {
-	switch v := c.values.(type) {
-	case []string:
-		return len(v)
-	case []int64:
-		return len(v)
-	case []*int64:
-		return len(v)
-	case []*float64:
-		return len(v)
-	case []*string:
-		return len(v)
-	case [][]byte:
-		return len(v)
-	}
-	panic(fmt.Sprintf("ledger: column of %T", c.values))
-}
-
-func (c column) at(i int) any {
-	switch v := c.values.(type) {
-	case []string:
-		return v[i]
-	case []int64:
-		return v[i]
-	case []*int64:
-		return v[i]
-	case []*float64:
-		return v[i]
-	case []*string:
-		return v[i]
-	case [][]byte:
-		return v[i]
-	}
-	panic(fmt.Sprintf("ledger: column of %T", c.values))
-}
-
-// query is a statement under construction. Values never become part of its text.
-type query struct {
-	d    *dialect
-	text strings.Builder
-	args []any
-}
-
-func (d *dialect) query(parts ...string) *query {
-	q := &query{d: d}
-	return q.add(parts...)
-}
-
-func (q *query) add(parts ...string) *query {
-	for _, part := range parts {
-		q.text.WriteString(part)
-	}
-	return q
-}
-
-func (q *query) arg(value any) *query {
-	q.args = append(q.args, value)
-	if q.d.postgres {
-		q.text.WriteString("$" + strconv.Itoa(len(q.args)))
-	} else {
-		q.text.WriteByte('?')
-	}
-	return q
-}
-
-// rows appends the rows: one array a column for PostgreSQL, which parses once, else one list a row.
-func (q *query) rows(cols ...column) *query {
-	if q.d.postgres {
-		q.add("SELECT * FROM unnest(")
-		for i, c := range cols {
-			if i > 0 {
-				q.add(", ")
-			}
-			q.arg(c.values).add("::", c.kind, "[]")
-		}
-		return q.add(")")
-	}
-	for i := range cols[0].len() {
-		if i > 0 {
-			q.text.WriteByte(',')
-		}
-		q.text.WriteByte('(')
-		for j, c := range cols {
-			if j > 0 {
-				q.text.WriteByte(',')
-			}
-			q.arg(c.at(i))
-		}
-		q.text.WriteByte(')')
-	}
-	return q
-}
-
-func (d *dialect) insert(table, conflict string, cols ...column) *query {
-	q := d.query("INSERT INTO ", table, " (", names(cols), ") ")
-	if !d.postgres {
-		q.add("VALUES ")
-	}
-	return q.rows(cols...).add(conflict)
-}
-
-// among appends the condition that a row has one of the keys.
-func (q *query) among(cols ...column) *query {
-	return q.add("(", names(cols), ") IN (").rows(cols...).add(")")
-}
-
-func names(cols []column) string {
-	all := make([]string, len(cols))
-	for i, c := range cols {
-		all[i] = c.name
-	}
-	return strings.Join(all, ", ")
-}
-
-// exec runs the statement and returns how many rows it changed.
-func (q *query) exec(t *transaction) (int64, error) {
-	result, err := t.tx.ExecContext(t.ctx, q.text.String(), q.args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-// each runs the statement and calls scan for each row.
-func (q *query) each(t *transaction, scan func(row *sql.Rows) error) error {
-	rows, err := t.tx.QueryContext(t.ctx, q.text.String(), q.args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 func (d *dialect) schema() string {
 	if d.postgres {
 		return "current_schema()"
@@ -216,4 +70,39 @@ func (d *dialect) asInt() string {
 		return "::bigint"
 	}
 	return ""
+}
+
+// ErrSchema reports tables of another version than this program's.
+var ErrSchema = errors.New("the ledger's tables are of another version")
+
+// otherTables names the cause of an error about tables or columns that are not there.
+func otherTables(err error) error {
+	p, _ := errors.AsType[*pgconn.PgError](err)
+	m, _ := errors.AsType[*mysql.MySQLError](err)
+	if p != nil && (p.Code == "42P01" || p.Code == "42703") || m != nil && (m.Number == 1146 || m.Number == 1054) {
+		return fmt.Errorf("%w: run rankcache ledger migrate, and programs of one version: %w", ErrSchema, err)
+	}
+	return err
+}
+
+// tooLarge reports whether statements may be too much at once: MariaDB closes the connection before it tells.
+func tooLarge(err error) bool {
+	p, _ := errors.AsType[*pgconn.PgError](err)
+	m, _ := errors.AsType[*mysql.MySQLError](err)
+	return errors.Is(err, mysql.ErrPktTooLarge) || errors.Is(err, driver.ErrBadConn) || p != nil && (strings.HasPrefix(p.Code, "54") || p.Code == "53200") ||
+		m != nil && (m.Number == 1153 || m.Number == 1301 || m.Number == 1390)
+}
+
+// isThere reports whether MariaDB or MySQL has made the column, index or constraint, or dropped the column.
+func isThere(err error) bool {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && (e.Number == 1060 || e.Number == 1061 || e.Number == 1091 || e.Number == 1826 || e.Number == 3822)
+}
+
+func isDenied(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "42501"
+	}
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && (e.Number == 1142 || e.Number == 1143)
 }

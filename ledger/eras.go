@@ -3,71 +3,11 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	"slices"
 	"strings"
 	"time"
 
 	"rankcache"
 )
-
-// masters are the eras of the servers that writers named last, by partition.
-type masters map[int32]string
-
-// maxEras is how many servers are kept of a run.
-const maxEras = 16
-
-// isOn reports whether a run was found on a server; "" is known of each.
-func (b *boardRun) isOn(era string) bool { return strings.Contains(b.eras, era) }
-
-// found notes that a run was found on a server.
-func (b *boardRun) found(era string) {
-	if b.isOn(era) {
-		return
-	}
-	all := append(strings.Fields(b.eras), era)
-	b.eras, b.changed = strings.Join(all[max(0, len(all)-maxEras):], " "), true
-}
-
-// isOnOne reports whether a run was found on one of several servers.
-func (b *boardRun) isOnOne(eras string) bool {
-	return slices.ContainsFunc(strings.Fields(eras), b.isOn)
-}
-
-// head returns the run that led to the board in Redis, nil if there is none: the highest of those that were found on a
-// server which was named last. If none was, what stood before stays. There runs of which nobody told where they are, as
-// writers of earlier versions, count as found.
-func (r runsOf) head(board rankcache.BoardID, named masters) (head *boardRun) {
-	var stood *boardRun
-	known := false
-	for _, b := range r[board] {
-		list := named[b.part]
-		is := b.isOnOne(list)
-		if known = known || is; is || !known && (list == "" || b.eras == "") {
-			head = b
-		}
-		if b.end > 0 && !b.added {
-			stood = b
-		}
-	}
-	if !known && stood != nil && (head == nil || head.run < stood.run) {
-		return stood
-	}
-	if head == nil && len(r[board]) > 0 {
-		return r[board][len(r[board])-1]
-	}
-	return head
-}
-
-// at notes the partitions of boards.
-func (r runsOf) at(parts map[rankcache.BoardID]int32) {
-	for board, part := range parts {
-		for _, b := range r[board] {
-			if b.part != part {
-				b.part, b.changed = part, true
-			}
-		}
-	}
-}
 
 // servers returns which servers were named last in the partitions of a batch, and notes what it names. In others
 // are those in which they are others than before.
@@ -122,7 +62,7 @@ func (s *Store) Locate(ctx context.Context, board rankcache.BoardID, asked Redis
 		return err
 	}
 	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		c := settling{s: s, t: t, named: make(masters), now: time.Now().UnixMilli(), done: &Result{}}
+		c := settling{s: s.database, t: t, named: make(masters), now: time.Now().UnixMilli(), done: &Result{}}
 		run, part, may := uint64(0), int32(0), false
 		q := t.d.query("SELECT run, part, ", mayLead, " FROM rank_board b WHERE board = ").arg(string(board)).add(" AND (run = ").arg(int64(redis.Run)).
 			add(" OR run < ").arg(int64(redis.Run)).add(" AND seq = ").arg(int64(redis.Seq)).add(" AND sum = ").arg(int64(redis.Sum)).add(") ORDER BY run DESC LIMIT 1") // #nosec G115 -- an overflow is none

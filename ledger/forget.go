@@ -11,7 +11,6 @@ import (
 
 	"rankcache"
 	"rankcache/class"
-	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -33,11 +32,6 @@ type forgetting struct {
 
 type forgettings struct{ *database }
 
-// its adds that a row is of the member.
-func (f *forgetting) its(q *query) *query {
-	return q.add(" WHERE board = ").arg(string(f.board)).add(" AND member = ").arg(f.member)
-}
-
 func (f *forgetting) note(t *transaction) error {
 	_, err := f.its(t.d.query("DELETE FROM rank_forget")).exec(t)
 	if err == nil {
@@ -48,13 +42,13 @@ func (f *forgetting) note(t *transaction) error {
 }
 
 // noteForgets notes those of changes that stand which forget a member.
-func (c *settling) noteForgets(changes []*wire.Update) error {
+func noteForgets(t *transaction, changes []*wire.Update, now int64) error {
 	for _, u := range changes {
-		f := forgetting{memberOf(u), int64(u.Run), int64(u.Seq), c.now} // #nosec G115 -- below 2^63
+		f := forgetting{memberOf(u), int64(u.Run), int64(u.Seq), now} // #nosec G115 -- below 2^63
 		if u.Op != wire.OpForget || wire.Forgotten(u.Member) {
 			continue
 		}
-		if err := f.note(c.t); err != nil {
+		if err := f.note(t); err != nil {
 			return err
 		}
 	}
@@ -79,49 +73,28 @@ func (s forgettings) ForgetGone(ctx context.Context, board rankcache.BoardID, me
 
 // BoardsOf returns the boards of which there are rows of a member, and finals of which nothing else is left.
 func (s forgettings) BoardsOf(ctx context.Context, member string) (boards []rankcache.BoardID, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT board FROM rank_score WHERE member = ").arg(member).add(" UNION SELECT board FROM rank_lost WHERE member = ").arg(member).
-			add(" UNION SELECT board FROM rank_final WHERE member = ").arg(member).add(" ORDER BY board DESC") // shards before the whole board
-		return q.each(t, func(row *sql.Rows) error {
-			var b rankcache.BoardID
-			err := row.Scan((*string)(&b))
-			if !slices.ContainsFunc(boards, func(shard rankcache.BoardID) bool { whole, _, _ := class.CutShard(shard); return whole == b }) {
-				boards = append(boards, b)
-			}
-			return err
-		})
+	q := s.d.query("SELECT board FROM rank_score WHERE member = ").arg(member).add(" UNION SELECT board FROM rank_lost WHERE member = ").arg(member).
+		add(" UNION SELECT board FROM rank_final WHERE member = ").arg(member).add(" ORDER BY board DESC") // shards before the whole board
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		var b rankcache.BoardID
+		err := row.Scan((*string)(&b))
+		if !slices.ContainsFunc(boards, func(shard rankcache.BoardID) bool { whole, _, _ := class.CutShard(shard); return whole == b }) {
+			boards = append(boards, b)
+		}
+		return err
 	})
 	slices.Sort(boards)
 	return boards, err
 }
 
-// forgetInTurn forgets what is due, until ctx ends, while this ledger leads: as soon as it does, and each ten minutes.
-func (l *Ledger) forgetInTurn(ctx context.Context, leads func() bool) {
-	last := time.Time{}
-	for range tick.Every(ctx, logEvery) {
-		if !leads() || time.Since(last) < forgetEvery {
-			continue
-		}
-		last = time.Now()
-		n, err := l.opts.Store.forgetDue(ctx, time.Now(), l.opts.Redis)
-		if n > 0 {
-			l.log.Info("members that were forgotten have a pseudonym in the books now", "boards", n)
-		}
-		if err != nil && ctx.Err() == nil {
-			l.log.Warn("members that are to be forgotten are in the books yet, the next attempt is in ten minutes", "err", err)
-		}
-	}
-}
-
 // forgetDue forgets what has been in rank_forget for long enough. One that can't be done holds no other up.
 func (s forgettings) forgetDue(ctx context.Context, now time.Time, asked Redis) (n int, err error) {
 	var due []*forgetting
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		return t.d.query("SELECT board, member, run, seq, at FROM rank_forget WHERE at <= ").arg(now.Add(-forgetAfter).UnixMilli()).each(t, func(row *sql.Rows) error {
-			var f forgetting
-			due = append(due, &f)
-			return row.Scan((*string)(&f.board), &f.member, &f.run, &f.seq, &f.at)
-		})
+	q := s.d.query("SELECT board, member, run, seq, at FROM rank_forget WHERE at <= ").arg(now.Add(-forgetAfter).UnixMilli())
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		var f forgetting
+		due = append(due, &f)
+		return row.Scan((*string)(&f.board), &f.member, &f.run, &f.seq, &f.at)
 	})
 	for _, f := range due {
 		meta, found, e := asked.Meta(ctx, f.board)
@@ -157,7 +130,7 @@ func (f *forgetting) forget(t *transaction, gone bool) (done bool, err error) {
 	if err != nil || !there || raw.Valid && !back && !gone {
 		return false, err
 	}
-	p := &pseudonym{forgetting: f, name: wire.ForgottenPrefix + rand.Text()[:16], upto: upto, back: back, scored: raw.Valid && !back}
+	p := &pseudonym{memberKey: f.memberKey, name: wire.ForgottenPrefix + rand.Text()[:16], upto: upto, back: back, scored: raw.Valid && !back}
 	if !back {
 		p.upto = last
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"rankcache"
 	"rankcache/class"
 	"rankcache/internal/testkit"
@@ -338,4 +340,34 @@ func (w *world) forgets() {
 	w.now.at = len(w.commands)
 	w.publish()
 	w.name()
+}
+
+// TestForgotten: a member that is forgotten has no score, data or what hides it any more, and the board adds up from
+// change to change.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *Store) {
+		h := newHistory("b", 5)
+		updates := []*wire.LedgerUpdate{h.changeWith(wire.OpSet, "a", 1, "o1", "\x00data"), h.incr("b", 2), h.incr("c", 3), h.change(wire.OpHide, "b", 7, "hide/7/b"),
+			h.change(wire.OpForget, "a", 0, "f"), h.change(wire.OpForget, "b", 0, "f"), h.change(wire.OpForget, "nobody", 0, "f"), h.incr("c", 1)}
+		for _, u := range updates {
+			var read wire.LedgerUpdate
+			must(t, wire.DecodeLedgerUpdate(wire.AppendLedgerUpdate(nil, u), &read))
+			*u = read
+		}
+		feed(t, s, 0, updates...)
+		wantScores(t, s, h)
+		for _, u := range updates {
+			keys, _, err := lookUp(t, s, &u.Update)
+			must(t, err)
+			if diff := cmp.Diff(&u.Update, keys[logKey{u.Board, u.Run, u.Seq}]); diff != "" {
+				t.Errorf("row (-want +got):\n%s", diff)
+			}
+		}
+		var left int
+		must(t, s.db.QueryRow("SELECT count(*) FROM rank_score WHERE member <> 'c' AND (score IS NOT NULL OR raw IS NOT NULL OR data IS NOT NULL OR veil IS NOT NULL)").Scan(&left))
+		if why, err := s.Fold(t.Context(), "b"); left != 0 || err != nil || why != "" {
+			t.Errorf("%d rows have something left; %q %v", left, why, err)
+		}
+	})
 }

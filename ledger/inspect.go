@@ -2,14 +2,10 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 type inspector struct{ *database } // finds out what the ledger's user may do. It changes nothing.
@@ -73,14 +69,6 @@ func (s inspector) Denied(ctx context.Context) (rights []string, err error) {
 		}
 	}
 	return rights, nil
-}
-
-func isDenied(err error) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code == "42501"
-	}
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && (e.Number == 1142 || e.Number == 1143)
 }
 
 // MayCreate reports whether the user may make tables. In MariaDB and MySQL a right that comes by a role is not seen.

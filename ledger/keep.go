@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -27,19 +26,6 @@ const (
 	retainEvery  = 10 * time.Minute // the time between two looks for old rows
 	removeAtOnce = 2000             // the most rows that one transaction removes
 )
-
-func (l *Ledger) retain(ctx context.Context) {
-	if l.opts.Keep.Default == 0 && len(l.opts.Keep.Classes) == 0 {
-		return
-	}
-	for range tick.NowAndEvery(ctx, retainEvery) {
-		n, err := l.opts.Store.Retain(ctx, l.opts.Keep, time.Now())
-		l.metrics.removed.Add(float64(n))
-		if err != nil && ctx.Err() == nil {
-			l.log.Warn("old rows of the ledger were not removed, the next attempt is in ten minutes", "err", err)
-		}
-	}
-}
 
 type retention struct{ *database }
 
@@ -68,15 +54,13 @@ func (s retention) Retain(ctx context.Context, keep Keep, now time.Time) (remove
 
 // runsAfter returns the next rows of rank_board by board and run.
 func (s retention) runsAfter(ctx context.Context, after wire.Update) (runs []*boardRun, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := s.d.query("SELECT board, run, class, tag, at FROM rank_board WHERE (board > ").arg(string(after.Board)).add(" OR board = ").arg(string(after.Board)).
-			add(" AND run > ").arg(int64(after.Run)).add(") ORDER BY board, run LIMIT 500")
-		return q.each(t, func(row *sql.Rows) error {
-			r := boardRun{last: &wire.Update{}}
-			err := row.Scan((*string)(&r.last.Board), &r.last.Run, &r.class, &r.tag, &r.last.At)
-			runs = append(runs, &r)
-			return err
-		})
+	q := s.d.query("SELECT board, run, class, tag, at FROM rank_board WHERE (board > ").arg(string(after.Board)).add(" OR board = ").arg(string(after.Board)).
+		add(" AND run > ").arg(int64(after.Run)).add(") ORDER BY board, run LIMIT 500")
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		r := boardRun{last: &wire.Update{}}
+		err := row.Scan((*string)(&r.last.Board), &r.last.Run, &r.class, &r.tag, &r.last.At)
+		runs = append(runs, &r)
+		return err
 	})
 	return runs, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 )
 
@@ -55,36 +54,4 @@ func TestLagWhileNothingIsWritten(t *testing.T) {
 	await(t, s, len(updates))
 	lag(0, "")
 	wantProved(t, s, histories)
-}
-
-// TestBatchRefusedForItsSize: what the database does not take at once is written in parts. PostgreSQL has no limit that small, so a
-// trigger refuses as it does.
-func TestBatchRefusedForItsSize(t *testing.T) {
-	for _, kind := range testkit.SQLKinds {
-		t.Run(kind, func(t *testing.T) {
-			var url string
-			if kind == "mysql" {
-				url = testkit.NewDatabase(t, kind, testkit.StartSQL(t, kind, servers.SQLOptions{Args: []string{"--max-allowed-packet=16384"}}).Addr())
-			} else {
-				url = testkit.Database(t, kind)
-			}
-			s := newStore(t, url)
-			if kind == "postgres" {
-				_, err := testkit.SQL(t, url).Exec(`CREATE FUNCTION few() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-					IF (SELECT count(*) FROM added) > 200 THEN RAISE 'too many rows' USING ERRCODE = 'program_limit_exceeded'; END IF; RETURN NULL; END $$;
-					CREATE TRIGGER few AFTER INSERT ON rank_log REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION few()`)
-				must(t, err)
-			}
-			broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
-			testkit.CreateTopic(t, broker, topic, 2, nil)
-			histories, updates := boards(4, 150)
-			testkit.Produce(t, broker, records(topic, 2, updates)...)
-			l, _ := start(t, s, broker, topic, "g")
-			await(t, s, len(updates))
-			wantProved(t, s, histories)
-			if err := l.WriteError(); err != nil {
-				t.Errorf("all is written, and the state is %v", err)
-			}
-		})
-	}
 }

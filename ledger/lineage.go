@@ -1,13 +1,48 @@
 package ledger
 
 import (
-	"math"
-
 	"rankcache"
 	"rankcache/wire"
 )
 
-const noEnd = math.MaxInt64 // the end of a run all of whose changes stand
+// masters are the eras of the servers that writers named last, by partition.
+type masters map[int32]string
+
+// head returns the run that led to the board in Redis, nil if there is none: the highest of those that were found on a
+// server which was named last. If none was, what stood before stays. There runs of which nobody told where they are, as
+// writers of earlier versions, count as found.
+func (r runsOf) head(board rankcache.BoardID, named masters) (head *boardRun) {
+	var stood *boardRun
+	known := false
+	for _, b := range r[board] {
+		list := named[b.part]
+		is := b.isOnOne(list)
+		if known = known || is; is || !known && (list == "" || b.eras == "") {
+			head = b
+		}
+		if b.end > 0 && !b.added {
+			stood = b
+		}
+	}
+	if !known && stood != nil && (head == nil || head.run < stood.run) {
+		return stood
+	}
+	if head == nil && len(r[board]) > 0 {
+		return r[board][len(r[board])-1]
+	}
+	return head
+}
+
+// meet reports whether changes are not simply the next of their board's head, which needs a look at the rows.
+func (r runsOf) meet(updates []*wire.LedgerUpdate, named masters) bool {
+	for _, u := range updates {
+		runs, h := r[u.Board], r.head(u.Board, named)
+		if h != nil && (u.Run != h.run || u.Seq < h.begin || !h.isOn(u.Era) || h != runs[len(runs)-1]) {
+			return true
+		}
+	}
+	return false
+}
 
 // chain returns, for a run, those that it continues, each with the first seq that is not part of what led to it: end
 // for itself, the beginning of the next one for the others. The last one, root, continues none.

@@ -3,15 +3,11 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
 	"path"
 	"strings"
-
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"rankcache/wire"
 )
@@ -21,9 +17,6 @@ import (
 //
 //go:embed migrations
 var migrations embed.FS
-
-// ErrSchema reports tables of another version than this program's.
-var ErrSchema = errors.New("the ledger's tables are of another version")
 
 const schemaTable = "CREATE TABLE IF NOT EXISTS rank_schema (version int NOT NULL PRIMARY KEY)"
 
@@ -124,30 +117,6 @@ func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file s
 		return errors.Join(err, rollback(tx))
 	}
 	return tx.Commit()
-}
-
-// isThere reports whether MariaDB or MySQL has made the column, index or constraint, or dropped the column.
-func isThere(err error) bool {
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && (e.Number == 1060 || e.Number == 1061 || e.Number == 1091 || e.Number == 1826 || e.Number == 3822)
-}
-
-// otherTables names the cause of an error about tables or columns that are not there.
-func otherTables(err error) error {
-	p, _ := errors.AsType[*pgconn.PgError](err)
-	m, _ := errors.AsType[*mysql.MySQLError](err)
-	if p != nil && (p.Code == "42P01" || p.Code == "42703") || m != nil && (m.Number == 1146 || m.Number == 1054) {
-		return fmt.Errorf("%w: run rankcache ledger migrate, and programs of one version: %w", ErrSchema, err)
-	}
-	return err
-}
-
-// tooLarge reports whether statements may be too much at once: MariaDB closes the connection before it tells.
-func tooLarge(err error) bool {
-	p, _ := errors.AsType[*pgconn.PgError](err)
-	m, _ := errors.AsType[*mysql.MySQLError](err)
-	return errors.Is(err, mysql.ErrPktTooLarge) || errors.Is(err, driver.ErrBadConn) || p != nil && (strings.HasPrefix(p.Code, "54") || p.Code == "53200") ||
-		m != nil && (m.Number == 1153 || m.Number == 1301 || m.Number == 1390)
 }
 
 // prepare makes the tables, or only checks their version.

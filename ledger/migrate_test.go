@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -22,4 +23,18 @@ func TestVersionsAreTheNamesOfFiles(t *testing.T) {
 	if fmt.Sprint(names[0]) != fmt.Sprint(names[1]) || len(names[0]) == 0 {
 		t.Errorf("the kinds of databases have %v and %v", names[0], names[1])
 	}
+}
+
+func TestTablesOfALaterVersionAreRefused(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Errorf("a second time: %v", err)
+		}
+		if _, err := s.db.ExecContext(t.Context(), "INSERT INTO rank_schema (version) VALUES (99)"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Migrate(t.Context()); !errors.Is(err, ErrSchema) {
+			t.Errorf("%v, want %v", err, ErrSchema)
+		}
+	})
 }

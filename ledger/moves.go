@@ -3,8 +3,21 @@ package ledger
 import (
 	"slices"
 
+	"rankcache"
 	"rankcache/wire"
 )
+
+// settling writes changes that may meet others. A board has one history: its head, the run that
+// this one continues up to where it began, and so on. rank_log has that history, rank_lost the rest.
+type settling struct {
+	s     *database
+	t     *transaction
+	runs  runsOf // of the changes' boards
+	named masters
+	parts map[rankcache.BoardID]int32 // of the changes' boards
+	now   int64                       // Unix milliseconds
+	done  *Result
+}
 
 const (
 	// movedAtOnce is how many rows are moved at a time, which bounds memory, and cutsAtOnce of how many runs.
@@ -82,7 +95,7 @@ func (c *settling) moveBack(rows []*wire.Update) error {
 		return err
 	}
 	c.done.Rows += int(n)
-	if err := c.noteForgets(rows); err != nil {
+	if err := noteForgets(c.t, rows, c.now); err != nil {
 		return err
 	}
 	return c.resetScores(rows)

@@ -16,6 +16,9 @@ type offsets struct{ *database }
 // Topic names a topic. ID is another one once the topic was deleted and made again; "" if it is not known.
 type Topic struct{ Name, ID string }
 
+// Span is what a batch has of a partition: First was to be read next before, Next is after it.
+type Span struct{ First, Next int64 }
+
 // Offsets returns where each partition of a topic is to be read on, but for those of a former topic of its name.
 func (s offsets) Offsets(ctx context.Context, topic Topic) (next map[int32]int64, err error) {
 	next = make(map[int32]int64)

@@ -139,17 +139,15 @@ func proofState(t *transaction, p *Proof) (base int64, err error) {
 // Boards returns the names of up to n boards of a class, or of all if that is empty, that follow one, in the order of
 // their bytes.
 func (s prover) Boards(ctx context.Context, class string, after rankcache.BoardID, n int) (boards []rankcache.BoardID, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT DISTINCT board FROM rank_board WHERE board > ").arg(string(after))
-		if class != "" {
-			q.add(" AND class = ").arg(class)
-		}
-		return q.add(" ORDER BY board LIMIT ").arg(n).each(t, func(row *sql.Rows) error {
-			var b string
-			err := row.Scan(&b)
-			boards = append(boards, rankcache.BoardID(b))
-			return err
-		})
+	q := s.d.query("SELECT DISTINCT board FROM rank_board WHERE board > ").arg(string(after))
+	if class != "" {
+		q.add(" AND class = ").arg(class)
+	}
+	err = s.each(ctx, q.add(" ORDER BY board LIMIT ").arg(n), func(row *sql.Rows) error {
+		var b string
+		err := row.Scan(&b)
+		boards = append(boards, rankcache.BoardID(b))
+		return err
 	})
 	return boards, err
 }
@@ -175,4 +173,26 @@ func (p *Proof) Why() string {
 		return fmt.Sprintf("%d members, the latest change counts %d", p.Members, p.WantMembers)
 	}
 	return fmt.Sprintf("the scores add up to %012x, the latest change has %012x", p.Sum, p.State.Sum)
+}
+
+// Settled reports whether the ledger has a board as it is in Redis: nothing of it is on its
+// way, and nothing that Redis has lost may come again.
+func (s prover) Settled(ctx context.Context, board rankcache.BoardID, state rankcache.State) (settled bool, err error) {
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		p := Proof{Board: board}
+		if _, err := proofState(t, &p); err != nil && !errors.Is(err, ErrNoBoard) {
+			return err
+		}
+		pending, err := asideOf(t, board)
+		settled = pending == 0 && Level(p.State, state)
+		return err
+	})
+	return settled, err
+}
+
+// Level reports whether what the ledger has of a board is what Redis has of it: seq and checksum are the same. The run
+// may be another one, as two servers may have applied the same commands. The checksum may be, too, if Redis's run is
+// later: the board was added up anew.
+func Level(ledger, redis rankcache.State) bool {
+	return ledger.Seq == redis.Seq && (ledger.Run < redis.Run || ledger.HasSum == redis.HasSum && ledger.Sum == redis.Sum)
 }

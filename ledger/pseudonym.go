@@ -8,21 +8,12 @@ import (
 
 // pseudonym takes the place of a member in the rows of a board.
 type pseudonym struct {
-	*forgetting
+	memberKey
 	name   string
 	upto   wire.Update // the last change to forget
 	back   bool        // somebody new has the id: later rows stay
 	scored bool        // the member has a score, which stays
 	share  uint64      // by which the checksum of all members becomes another one
-}
-
-func (t *transaction) execAll(all ...*query) error {
-	for _, q := range all {
-		if _, err := q.exec(t); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // until adds that a row is of a change before the last one to forget, or of that.

@@ -129,6 +129,17 @@ func (r *Ranks) OfAll(members []string) (map[string]RankedRow, error) {
 	return found, err
 }
 
+// Score returns the score of a member of a board that is trimmed: that of its last change where it was driven out.
+// known is false where that change is not kept; has tells whether the member has a score.
+func (v *Snapshot) Score(member string) (row Row, has, known bool, err error) {
+	var score, raw sql.NullFloat64
+	var data sql.NullString
+	q := v.of("SELECT COALESCE(s.score, " + beforeTrim("l.score") + "), COALESCE(s.raw, " + beforeTrim("COALESCE(l.raw, l.score)") + "), s.data FROM rank_score s").
+		add(" AND member = ").arg(member)
+	err = q.each(v.t, func(row *sql.Rows) error { has = true; return row.Scan(&score, &raw, &data) })
+	return Row{member, score.Float64, raw.Float64, data.String}, has, raw.Valid || !has, err
+}
+
 // Ahead counts the members with a better score than a raw one.
 func (r *Ranks) Ahead(raw float64) (int, error) {
 	return r.count(r.beyond("count(*)", raw))

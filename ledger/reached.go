@@ -109,3 +109,13 @@ func (p positions) ends(topic string) (map[int32]int64, error) {
 	}
 	return p.admin.Offsets(p.ctx, topic, n, kafka.End)
 }
+
+func topicNow(ctx context.Context, admin kafka.Admin, name string) (Topic, error) {
+	ctx, cancel := context.WithTimeout(ctx, offsetsTime)
+	defer cancel()
+	id, err := admin.TopicID(ctx, name)
+	if id == kafka.NoTopicID {
+		id = ""
+	}
+	return Topic{name, id}, err
+}

@@ -186,6 +186,24 @@ type memberKey struct {
 
 func memberOf(u *wire.Update) memberKey { return memberKey{u.Board, u.Member} }
 
+// its adds that a row is of the member.
+func (k memberKey) its(q *query) *query {
+	return q.add(" WHERE board = ").arg(string(k.board)).add(" AND member = ").arg(k.member)
+}
+
+type logKey struct {
+	board    rankcache.BoardID
+	run, seq uint64
+}
+
+type orderKey struct {
+	memberKey
+	order string
+	op    wire.Op // a change and the trim that it caused have one order id, and may have one member
+}
+
+func orderOf(u *wire.Update) orderKey { return orderKey{memberOf(u), u.OrderID, u.Op} }
+
 // scoreColumns returns each member's latest state as rank_score's columns: score, data and what hides it.
 func scoreColumns(updates []*wire.Update) []column {
 	latest := make(map[memberKey]*wire.Update, len(updates))
@@ -215,3 +233,16 @@ func scoreColumns(updates []*wire.Update) []column {
 }
 
 func later(a, b *wire.Update) bool { return a.Run > b.Run || a.Run == b.Run && a.Seq > b.Seq }
+
+// entries runs a query of members, raw scores and data, joined; those without a score are left out.
+func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
+	return q.each(t, func(row *sql.Rows) error {
+		var member string
+		var raw sql.NullFloat64
+		var data sql.NullString
+		if err := row.Scan(&member, &raw, &data); err != nil || !raw.Valid {
+			return err
+		}
+		return fn(rankcache.Entry{Member: rankcache.JoinData(member, data.String), Score: raw.Float64})
+	})
+}

@@ -3,21 +3,8 @@ package ledger
 import (
 	"slices"
 
-	"rankcache"
 	"rankcache/wire"
 )
-
-// settling writes changes that may meet others. A board has one history: its head, the run that
-// this one continues up to where it began, and so on. rank_log has that history, rank_lost the rest.
-type settling struct {
-	s     *Store
-	t     *transaction
-	runs  runsOf // of the changes' boards
-	named masters
-	parts map[rankcache.BoardID]int32 // of the changes' boards
-	now   int64                       // Unix milliseconds
-	done  *Result
-}
 
 // settle makes the changes part of their runs, moves what no longer stands, and returns those to be written.
 func (c *settling) settle(updates []*wire.LedgerUpdate) (stand []*wire.LedgerUpdate, err error) {

@@ -85,39 +85,7 @@ func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
 	return want - min(rows, want), err
 }
 
-// Members calls fn for each member, joined with its data, by their bytes; after [Snapshot.EndAtGap] in any order.
-func (v *Snapshot) Members(fn func(rankcache.Entry) error) error {
-	if v.end > 0 {
-		return v.before(true, fn)
-	}
-	return v.t.entries(v.of("SELECT member, raw, data FROM rank_score").add(" AND raw IS NOT NULL ORDER BY member"), fn)
-}
-
-// Trimmed calls fn for each member that was trimmed, with the raw score that it had then.
-func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
-	if v.end > 0 {
-		return v.before(false, fn)
-	}
-	q := v.of("SELECT s.member, " + beforeTrim("COALESCE(l.raw, l.score)") + ", NULL FROM rank_score s").add(" AND raw IS NULL")
-	return v.t.entries(q, fn)
-}
-
-// Score returns the score of a member of a board that is trimmed: that of its last change where it was driven out.
-// known is false where that change is not kept; has tells whether the member has a score.
-func (v *Snapshot) Score(member string) (row Row, has, known bool, err error) {
-	var score, raw sql.NullFloat64
-	var data sql.NullString
-	q := v.of("SELECT COALESCE(s.score, " + beforeTrim("l.score") + "), COALESCE(s.raw, " + beforeTrim("COALESCE(l.raw, l.score)") + "), s.data FROM rank_score s").
-		add(" AND member = ").arg(member)
-	err = q.each(v.t, func(row *sql.Rows) error { has = true; return row.Scan(&score, &raw, &data) })
-	return Row{member, score.Float64, raw.Float64, data.String}, has, raw.Valid || !has, err
-}
-
-// beforeTrim selects what a member s had in its last change l before its trim; nothing of a hidden one.
-func beforeTrim(column string) string {
-	return "(SELECT CASE WHEN l.veil LIKE '% %' THEN NULL ELSE " + column + " END FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1)"
-}
-
+// of selects from the rows of the board's life.
 func (v *Snapshot) of(selected string) *query {
 	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)
 }
@@ -137,17 +105,36 @@ func (v *Snapshot) AllChanges(since int64, fn func(*wire.Update) error) error {
 	return q.add(" ORDER BY run, seq").each(v.t, updatesTo(fn))
 }
 
-// entries runs a query of members, raw scores and data, joined; those without a score are left out.
-func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
-	return q.each(t, func(row *sql.Rows) error {
-		var member string
-		var raw sql.NullFloat64
-		var data sql.NullString
-		if err := row.Scan(&member, &raw, &data); err != nil || !raw.Valid {
-			return err
-		}
-		return fn(rankcache.Entry{Member: rankcache.JoinData(member, data.String), Score: raw.Float64})
-	})
+// EndAtGap has the snapshot end before the first missing change, if the next is no older than since, in Unix
+// milliseconds: Redis lost it with its writer. What is behind has effect without order ids, and would count twice; the
+// command topic has it.
+func (v *Snapshot) EndAtGap(since int64) error {
+	missing, err := v.Missing(rankcache.State{})
+	if err != nil || missing == 0 {
+		return err
+	}
+	late, err := v.seq(v.of("SELECT MIN(seq) FROM rank_log").add(" AND at >= ").arg(since))
+	if err != nil || late == 0 {
+		return err
+	}
+	q := v.of("SELECT MIN(seq) FROM (SELECT seq, at, LAG(seq) OVER (ORDER BY seq) AS before_it FROM rank_log").add(" AND seq >= ").arg(late - 1).
+		add(") AS l WHERE at >= ").arg(since).add(" AND (before_it <> seq - 1 OR before_it IS NULL AND seq > ").arg(int64(v.First)).add(")") // #nosec G115 -- below 2^63
+	end, err := v.seq(q)
+	if err != nil || end == 0 {
+		return err
+	}
+	last, err := v.seq(v.of("SELECT MAX(seq) FROM rank_log").add(" AND seq < ").arg(end))
+	if err == nil && last > 0 {
+		v.State.Seq, v.end = uint64(last), uint64(end) // #nosec G115 -- stored from uint64
+	}
+	return err
+}
+
+// seq returns the one number that a query selects, 0 for none.
+func (v *Snapshot) seq(q *query) (int64, error) {
+	var n sql.NullInt64
+	err := q.each(v.t, func(row *sql.Rows) error { return row.Scan(&n) })
+	return n.Int64, err
 }
 
 // Known is what the ledger knows of a board at a glance.
@@ -173,15 +160,13 @@ func (s snapshots) KnownBoard(ctx context.Context, board rankcache.BoardID) (k K
 }
 
 func (s snapshots) known(ctx context.Context, compared string, board rankcache.BoardID, n int) (found []Known, err error) {
-	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		q := t.d.query("SELECT board, run, seq, at, CASE WHEN EXISTS (SELECT 1 FROM rank_final_board f WHERE f.board = b.board) THEN 1 ELSE 0 END FROM rank_board b WHERE board ", compared, " ").arg(string(board)).
-			add(" AND run = (SELECT MAX(run) FROM rank_board x WHERE x.board = b.board AND end_seq > 0) ORDER BY board LIMIT ").arg(n)
-		return q.each(t, func(row *sql.Rows) error {
-			var k Known
-			err := row.Scan((*string)(&k.Board), &k.State.Run, &k.State.Seq, &k.At, &k.Final)
-			found = append(found, k)
-			return err
-		})
+	q := s.d.query("SELECT board, run, seq, at, CASE WHEN EXISTS (SELECT 1 FROM rank_final_board f WHERE f.board = b.board) THEN 1 ELSE 0 END FROM rank_board b WHERE board ", compared, " ").arg(string(board)).
+		add(" AND run = (SELECT MAX(run) FROM rank_board x WHERE x.board = b.board AND end_seq > 0) ORDER BY board LIMIT ").arg(n)
+	err = s.each(ctx, q, func(row *sql.Rows) error {
+		var k Known
+		err := row.Scan((*string)(&k.Board), &k.State.Run, &k.State.Seq, &k.At, &k.Final)
+		found = append(found, k)
+		return err
 	})
 	return found, err
 }

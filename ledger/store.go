@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,19 +32,11 @@ type Store struct {
 	retention
 	results
 	prover
-	lostRows
 	changes
 	snapshots
 	inspector
 	rankIndex
 	forgettings
-}
-
-// database is what the parts of a Store share.
-type database struct {
-	db    *sql.DB
-	d     *dialect
-	fault func(step string) error // of tests; nil: none
 }
 
 // Open returns the database of a URL, postgres://user:password@host:port/name or mysql://…, whose query are options of
@@ -58,7 +49,7 @@ func Open(rawURL string, current func() string, files ...*watch.File[*watch.Cert
 	if s.db, s.d, err = open(rawURL, current, "UTF8", files); err != nil {
 		return nil, err
 	}
-	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}, changes: changes{s}, snapshots: snapshots{s}, inspector: inspector{s}, rankIndex: rankIndex{s}, forgettings: forgettings{s}}, nil
+	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, changes: changes{s}, snapshots: snapshots{s}, inspector: inspector{s}, rankIndex: rankIndex{s}, forgettings: forgettings{s}}, nil
 }
 
 // OpenSQL opens, as [Open], a database that is not the ledger's, in any encoding. The caller closes it.
@@ -184,53 +175,4 @@ func openMySQL(u *url.URL, login func() *url.Userinfo) (*sql.DB, error) {
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	return sql.OpenDB(connector), nil
-}
-
-// Close ends the connections.
-func (s *database) Close() error { return s.db.Close() }
-
-// Kind is "postgres" or "mysql".
-func (s *database) Kind() string { return s.d.name }
-
-// Ping checks that the database answers.
-func (s *database) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
-
-type transaction struct {
-	ctx context.Context
-	tx  *sql.Tx
-	d   *dialect
-}
-
-// in runs work in a transaction of the isolation level, and commits it unless work fails.
-func (s *database) in(ctx context.Context, level sql.IsolationLevel, work func(*transaction) error) error {
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: level})
-	if err != nil { // the session is not what it should be: another one takes its place
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-		return err
-	}
-	if err := work(&transaction{ctx, tx, s.d}); err != nil {
-		return errors.Join(otherTables(err), rollback(tx))
-	}
-	return tx.Commit()
-}
-
-// rollback ends a transaction whose context may have ended it already.
-func rollback(tx *sql.Tx) error {
-	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-		return err
-	}
-	return nil
-}
-
-// at stops where a test wants it to.
-func (s *database) at(step string) error {
-	if s.fault == nil {
-		return nil
-	}
-	return s.fault(step)
 }

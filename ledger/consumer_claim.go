@@ -32,34 +32,34 @@ func (s offsets) ID(ctx context.Context) (int64, error) {
 // claim notes in the group that these partitions, with the offsets at which they are read on, are written into this
 // database. The error is [ErrOtherDatabase] if another one is noted for any of the topic: of two that begin together,
 // the one that looks later finds it. What is committed is a note alone: reading goes on from the database's offsets.
-func (c *consumer) claim(parts []kafka.TopicPartition) error {
+func (f *finder) claim(parts []kafka.TopicPartition) error {
 	var id int64
-	if err := c.retry(c.ctx, "database", func() (err error) { id, err = c.store.ID(c.ctx); return err }); err != nil {
+	if err := f.retry(f.ctx, "database", func() (err error) { id, err = f.opts.Store.ID(f.ctx); return err }); err != nil {
 		return err
 	}
 	own := fmt.Sprintf("%s%016x", databaseMark, id)
-	if err := c.meet(parts, own); err != nil {
+	if err := f.meet(parts, own); err != nil {
 		return err
 	}
 	notes := slices.Clone(parts)
 	for i := range notes {
 		notes[i].Metadata = &own
 	}
-	if _, err := c.client.CommitOffsets(notes); err != nil { // at the next assignment again
-		c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
+	if _, err := f.client.CommitOffsets(notes); err != nil { // at the next assignment again
+		f.errLog.Do(func() { f.log.Warn("kafka consumer", "err", err) })
 	}
-	all, err := c.partitions()
+	all, err := f.partitions()
 	if err != nil {
 		return err
 	}
-	return c.meet(all, own)
+	return f.meet(all, own)
 }
 
 // meet returns an error if another database is noted for one of the partitions.
-func (c *consumer) meet(parts []kafka.TopicPartition, own string) error {
+func (f *finder) meet(parts []kafka.TopicPartition, own string) error {
 	var noted []kafka.TopicPartition
-	err := c.retry(c.ctx, "kafka", func() (err error) {
-		noted, err = c.client.Committed(parts, int(watermarksTimeout.Milliseconds()))
+	err := f.retry(f.ctx, "kafka", func() (err error) {
+		noted, err = f.client.Committed(parts, int(watermarksTimeout.Milliseconds()))
 		return err
 	})
 	for _, tp := range noted {
@@ -71,14 +71,14 @@ func (c *consumer) meet(parts []kafka.TopicPartition, own string) error {
 	return err
 }
 
-func (c *consumer) partitions() (all []kafka.TopicPartition, err error) {
-	err = c.retry(c.ctx, "kafka", func() error {
-		found, err := c.client.GetMetadata(&c.topic, false, int(watermarksTimeout.Milliseconds()))
+func (f *finder) partitions() (all []kafka.TopicPartition, err error) {
+	err = f.retry(f.ctx, "kafka", func() error {
+		found, err := f.client.GetMetadata(&f.opts.Topic, false, int(watermarksTimeout.Milliseconds()))
 		if err != nil {
 			return err
 		}
-		for _, p := range found.Topics[c.topic].Partitions {
-			all = append(all, kafka.On(c.topic, p.ID))
+		for _, p := range found.Topics[f.opts.Topic].Partitions {
+			all = append(all, kafka.On(f.opts.Topic, p.ID))
 		}
 		return nil
 	})
