@@ -24,6 +24,9 @@ var answerScript = redis.NewScript(answerSource)
 // errOver tells that a master is not damaged any more, or has another history.
 var errOver = errors.New("the master of Redis has another history than when its boards were begun to be rebuilt")
 
+// errNoPositions tells of a master on which writers have not been since it has lost all, or are not at all.
+var errNoPositions = errors.New("no writer keeps positions")
+
 // damaged is a master of Redis that may lack boards, in one history.
 type damaged struct {
 	tag       string
@@ -62,7 +65,7 @@ func (m *Mender) look(ctx context.Context, tag string, node redis.Cmdable) (d da
 	d.life, _ = fields.Val()[0].(string)
 	d.since, _ = fields.Val()[1].(string)
 	if err == nil && d.life == "" { // nobody would mark it
-		err = fmt.Errorf("no writer keeps positions of topic %s in Redis (%s): check that --topic-commands is the writers', and that they run", m.opts.Names.Commands, m.opts.Names.AppliedKey(tag))
+		err = fmt.Errorf("%w of topic %s in Redis (%s): check that --topic-commands is the writers', and that they run", errNoPositions, m.opts.Names.Commands, m.opts.Names.AppliedKey(tag))
 	}
 	return d, err
 }
