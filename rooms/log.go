@@ -5,28 +5,25 @@ import (
 	"fmt"
 )
 
-// needsLog and needsKafka tell what to do about what can't be without the log of all changes, or only with Kafka's.
-const (
-	needsLog   = "needs the log of all changes: name Kafka's brokers (--kafka), or keep it in Redis (--log redis)"
-	needsKafka = "needs Kafka: name its brokers (--kafka)"
-)
+// needsKafka tells what to do about what can't be without Kafka.
+const needsKafka = "needs Kafka, which has the log of all changes: name its brokers (--kafka)"
 
 // CheckWithoutLog returns an error that names the first room, board or class that can't be without Kafka, and without
 // a log of changes in Redis: a whole board in memory is filled from the log.
 func (f *File) CheckWithoutLog() error {
 	for _, room := range f.Rooms {
 		if room.Mode == ModeSuperHot {
-			return fmt.Errorf("room %q is super-hot, which %s, or make it hot", room.UID, needsLog)
+			return fmt.Errorf("room %q is super-hot, which %s, or make it hot", room.UID, needsKafka)
 		}
 	}
 	for _, rule := range f.Rules {
 		if rule.Mode == ModeSuperHot {
-			return fmt.Errorf("board %q is super-hot, which %s, or make it hot", rule.Match, needsLog)
+			return fmt.Errorf("board %q is super-hot, which %s, or make it hot", rule.Match, needsKafka)
 		}
 	}
 	for _, c := range f.Classes {
 		if c.Mode == ModeSuperHot {
-			return c.wrong(fmt.Errorf("it is super-hot, which %s, or make it hot", needsLog))
+			return c.wrong(fmt.Errorf("it is super-hot, which %s, or make it hot", needsKafka))
 		}
 		if err := c.needsKafka(); err != nil {
 			return c.wrong(err)
@@ -41,7 +38,7 @@ func (f *File) CheckWithoutKafka() error {
 	for _, c := range f.Classes {
 		err := c.needsKafka()
 		if err == nil && c.Calendar().Periodic() {
-			err = errors.New("its periods, which the controller ends, " + needsKafka)
+			err = errors.New("it has periods, whose end " + needsKafka)
 		}
 		if err != nil {
 			return c.wrong(err)

@@ -36,7 +36,7 @@ func TestCheckWithoutKafka(t *testing.T) {
 		"boards: [{match: lb, mode: super-hot}]":                                                                                                         "",
 		"classes: [{name: all, board: all, period: none, mode: super-hot, ties: first, trim: 100}]":                                                      "",
 		"classes: [{name: all, board: all, period: none, mode: super-hot, shards: 4}]":                                                                   "",
-		"classes: [{name: day, board: 'd:{period}', period: day, tz: UTC, mode: hot}]":                                                                   "class day: its periods",
+		"classes: [{name: day, board: 'd:{period}', period: day, tz: UTC, mode: hot}]":                                                                   "class day: it has periods",
 		"classes: [{name: all, board: all, period: none, ledger: true}]":                                                                                 "class all: ledger",
 		"classes: [{name: all, board: all, period: none, durable: true}]":                                                                                "class all: it is durable",
 		"classes: [{name: a, board: a, period: none, ops: [incr], feeds: [b]}, {name: b, board: b, period: none}]":                                       "class a: feeds",

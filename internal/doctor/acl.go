@@ -25,7 +25,7 @@ type permission struct {
 
 // String returns the command as it is written in an ACL.
 func (a permission) String() string {
-	if a.args[0] == "CLUSTER" {
+	if a.args[0] == "CLUSTER" || a.args[0] == "MEMORY" {
 		return fmt.Sprintf("%s|%s", a.args[0], a.args[1])
 	}
 	return fmt.Sprint(a.args[0])
@@ -94,6 +94,9 @@ func (r Redis) needs(role string) []permission {
 		for _, c := range wire.Companions() {
 			key := r.Names.CompanionKey(probeBoard, c)
 			list = append(list, read("HGET", key, "m"), write("HSET", key, "m", 1), none("HDEL", key, "m"), write("HINCRBY", key, "m", 1))
+		}
+		if r.Log {
+			list = append(list, write("XADD", wire.LogKey, "*", wire.LogBoard, "b"), read("XLEN", wire.LogKey), read("MEMORY", "USAGE", wire.LogKey), none("XTRIM", wire.LogKey, "MAXLEN", "~", 1<<40))
 		}
 		return list
 	case "controller":

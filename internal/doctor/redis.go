@@ -22,6 +22,7 @@ type Redis struct {
 	Lags  func(context.Context) (string, error)
 	Names wire.Names
 	Total string   // value of --total
+	Log   bool     // whether the log of changes is in Redis
 	User  string   // as which the client logs in, if Redis does not tell
 	Roles []string // of serve, write and poll
 }
