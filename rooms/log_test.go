@@ -32,9 +32,9 @@ func TestCheckWithoutLog(t *testing.T) {
 // With the log in Redis whole boards in memory need no Kafka, and what the controller and the ledger do still does.
 func TestCheckWithoutKafka(t *testing.T) {
 	for text, want := range map[string]string{
-		"rooms: [{uid: '88', mode: super-hot}]":                                                                                                          "",
-		"boards: [{match: lb, mode: super-hot}]":                                                                                                         "",
-		"classes: [{name: all, board: all, period: none, mode: super-hot, ties: first, trim: 100}]":                                                      "",
+		"rooms: [{uid: '88', mode: super-hot}]":  "",
+		"boards: [{match: lb, mode: super-hot}]": "",
+		"classes: [{name: all, board: all, period: none, mode: super-hot, ops: [incr], ties: first, trim: 100}]":                                         "",
 		"classes: [{name: all, board: all, period: none, mode: super-hot, shards: 4}]":                                                                   "",
 		"classes: [{name: day, board: 'd:{period}', period: day, tz: UTC, mode: hot}]":                                                                   "class day: it has periods",
 		"classes: [{name: all, board: all, period: none, ledger: true}]":                                                                                 "class all: ledger",
