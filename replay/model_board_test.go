@@ -142,7 +142,7 @@ func (b *modelBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 			own := slices.Clone(piece)
 			b.mu.Lock()
 			for i := range own {
-				if own[i].Member == b.changed && !b.byScore {
+				if member, _ := rankcache.SplitData(own[i].Member); member == b.changed && !b.byScore {
 					own[i].Score++
 				}
 			}
