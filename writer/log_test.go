@@ -76,7 +76,7 @@ func kindsFile(t testing.TB, prefix string) *rooms.File {
 func randomChange(board, kind string, order int) json.RawMessage {
 	member, n := fmt.Sprint("m", rand.IntN(12)), rand.IntN(9)
 	change := fmt.Sprintf(`"op":"incr","delta":%d`, n)
-	switch rand.IntN(10) {
+	switch rand.IntN(20) {
 	case 0, 1:
 		change = fmt.Sprintf(`"op":"set","score":%d`, n)
 	case 2, 3, 4:
