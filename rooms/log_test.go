@@ -28,3 +28,26 @@ func TestCheckWithoutLog(t *testing.T) {
 		}
 	}
 }
+
+// With the log in Redis whole boards in memory need no Kafka, and what the controller and the ledger do still does.
+func TestCheckWithoutKafka(t *testing.T) {
+	for text, want := range map[string]string{
+		"rooms: [{uid: '88', mode: super-hot}]":  "",
+		"boards: [{match: lb, mode: super-hot}]": "",
+		"classes: [{name: all, board: all, period: none, mode: super-hot, ops: [incr], ties: first, trim: 100}]":                                         "",
+		"classes: [{name: all, board: all, period: none, mode: super-hot, shards: 4}]":                                                                   "",
+		"classes: [{name: day, board: 'd:{period}', period: day, tz: UTC, mode: hot}]":                                                                   "class day: it has periods",
+		"classes: [{name: all, board: all, period: none, ledger: true}]":                                                                                 "class all: ledger",
+		"classes: [{name: all, board: all, period: none, durable: true}]":                                                                                "class all: it is durable",
+		"classes: [{name: a, board: a, period: none, ops: [incr], feeds: [b]}, {name: b, board: b, period: none}]":                                       "class a: feeds",
+		"classes: [{name: day, board: 'd:{period}', period: day, tz: UTC, ops: [incr]}, {name: week, board: 'w:{period}', rolling: {of: day, last: 7}}]": "class day: it is durable",
+	} {
+		f, err := rooms.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		if err := f.CheckWithoutKafka(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}

@@ -17,9 +17,9 @@ import (
 // MaxUpdateLen is the longest record, in bytes, that is read as an update.
 const MaxUpdateLen = 16 << 10
 
-// BadUpdate is the error of [DecodeUpdate]. Reason is one of a few fixed words, usable as a metric label.
+// BadUpdate is the error of [DecodeUpdate] and [DecodeLog]. Reason is one of a few fixed words, usable as a metric label.
 type BadUpdate struct {
-	Reason string // size, json, version, board, member, op, run, score, data, veil, order
+	Reason string // size, json, version, record, board, member, op, run, score, data, veil, order
 	Err    error
 }
 

@@ -3,7 +3,8 @@
 //
 // An update's path, in order: the writer encodes it with [AppendUpdate] (update.go) for the topic that [Names.Topic]
 // gives (names.go); a reader of the topic decodes it with [DecodeUpdate] (decode.go), which first tries a scanner for
-// the usual flat shape (scan.go) and falls back on encoding/json.
+// the usual flat shape (scan.go) and falls back on encoding/json. Where the log is in Redis the path is a short one:
+// apply.lua packs the records of orders (order.go), and [DecodeLog] reads them (log.go).
 //
 // # Glossary
 //

@@ -130,14 +130,22 @@ type Update struct {
 // raw score and delta, and a set for a best, and returns the longer slice. [DecodeUpdate] reads them
 // back as those of a board whose scores are shown as they are, and all else of a valid u unchanged.
 func AppendUpdate(dst []byte, u *Update) []byte {
-	if u.Op == OpBest || u.Op.Own() || u.Hiding.Hidden { // which older sidecars don't know, and for which the score is all that counts
-		set := *u
-		if set.Op = OpSet; !u.Seen() {
-			set.Op = OpDelete
-		}
-		u = &set
+	told := *u
+	told.plain()
+	return told.append(dst, 2, told.Score, told.Form.Raw(told.Delta), false)
+}
+
+// plain makes a set, or delete, of what older sidecars don't know, and for which the score is all that counts.
+func (u *Update) plain() {
+	seen, hidden := u.Seen(), u.Hiding.Hidden
+	u.Hiding = Hiding{}
+	switch {
+	case u.Op != OpBest && !u.Op.Own() && !hidden:
+	case seen:
+		u.Op, u.Delta = OpSet, 0
+	default:
+		u.Op, u.Delta, u.Score = OpDelete, 0, 0
 	}
-	return u.append(dst, 2, u.Score, u.Form.Raw(u.Delta), false)
 }
 
 // AppendShownUpdate is [AppendUpdate] for those who have posted the change: score is the one that is shown, and raw

@@ -22,7 +22,7 @@ type applier struct {
 }
 
 func newApplier(opts Options, m *metrics) *applier {
-	a := &applier{caller: &caller{adopter: newAdopter(opts, m), sampling: logLimit()}}
+	a := &applier{caller: &caller{adopter: newAdopter(opts, m), sampling: logLimit(), logs: newRedisLog(&opts, m)}}
 	a.posts = gatherer{send: a.pipeline, groups: make(map[rankcache.BoardID]*postGroup)}
 	return a
 }

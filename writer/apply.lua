@@ -28,6 +28,10 @@
 -- Of a board that hides members (bit 128), and of commands to hide or restore one, KEYS then has the hash of hidden
 -- members. The other scripts return "h" for such a board.
 -- Of calls with a command to forget a member follow in KEYS all hashes by member that a board can have, and its ladder.
+--if Log
+-- The board's id is then in ARGV. What one call has changed is one entry of the server's log (wire/log.go); if the log does
+-- not take it the changes stand, and the error follows the replies, of a single command too.
+--end
 -- No functions of its own: to make a closure costs as much as a call of a command.
 local call, pack, unpack, sub, sha1hex = redis.call, struct.pack, struct.unpack, string.sub, redis.sha1hex
 local board, meta = KEYS[1], call('GET', KEYS[2])
@@ -104,6 +108,10 @@ end
 --if Forget
 local traces = orders -- the first of six
 orders = orders + 6
+--end
+--if Log
+local id, log = ARGV[first], {} -- texts that are joined at the end: each longer one would be copied
+first = first + 1
 --end
 --if Ties
 local floor, frexp, ldexp = math.floor, math.frexp, math.ldexp
@@ -469,6 +477,9 @@ for i = first, #ARGV, 2 do
       --end
       --end
       call('HSET', set, field, record)
+      --if Log
+      log[#log + 1] = pack('>I2c0I2c0', #member, member, #record, record)
+      --end
       reply = '+' .. record
       --if Gain
       if total then
@@ -501,5 +512,18 @@ if saw then
   call('SETRANGE', KEYS[2], 88, pack('>c12I8I8', seen, from, upto))
 end
 --end
+--end
+--if Log
+if seq > before then
+  local data = '\0'
+  --if Data
+  data = '\1'
+  --end
+  local added = redis.pcall('XADD', 'rankcache:log', '*', 'b', id, 'c', '\1' .. data .. table.concat(log))
+  if type(added) == 'table' then
+    replies[#replies + 1] = added.err
+    return replies
+  end
+end
 --end
 return single and replies[1] or replies

@@ -20,6 +20,7 @@ type caller struct {
 	*adopter
 	scripts  scripts
 	hiding   remembered[bool] // boards that have, or had, hidden members
+	logs     *redisLog
 	sampling rate.Sometimes
 }
 
@@ -126,6 +127,7 @@ func (a *caller) script(jobs []*job) (script *redis.Script, keys []string, args 
 	f := r.features()
 	f.Hidden = f.mayBeHidden() && (a.hiding.get(board) || slices.ContainsFunc(jobs, func(j *job) bool { return j.Op.Moves() }))
 	f.Forget = slices.ContainsFunc(jobs, func(j *job) bool { return j.Op == wire.OpForget })
+	f.Log = a.logs.has(jobs)
 	n := a.buckets.of(board)
 	keys = a.appendCompanions([]string{a.names.BoardKey(board), a.names.MetaKey(board)}, board, f)
 	if f.Forget {
@@ -153,6 +155,9 @@ func (a *caller) script(jobs []*job) (script *redis.Script, keys []string, args 
 	}
 	if f.Trim {
 		args = append(args, r.trim)
+	}
+	if f.Log {
+		args = append(args, string(board))
 	}
 	hashes := make(map[int]int) // bucket to the index of its first key, from 1
 	for _, j := range jobs {
@@ -203,6 +208,9 @@ func (a *caller) erasOf(j *job) string {
 func (a *caller) finishCall(jobs []*job, reply *redis.Cmd) (first error) {
 	value, err := reply.Result()
 	list, isList := value.([]any)
+	if isList && len(list) == len(jobs)+1 {
+		list = a.logs.failed(list)
+	}
 	if err == nil && isList && len(list) != len(jobs) {
 		err = badReply(fmt.Sprint(len(list), " replies"))
 	}

@@ -155,6 +155,27 @@ func BenchmarkHiding(b *testing.B) {
 	}
 }
 
+// BenchmarkLog compares boards whose changes are logged in Redis with plain ones, in the same way: with one change a call,
+// and with 16.
+func BenchmarkLog(b *testing.B) {
+	for _, changes := range []int{1, 16} {
+		b.Run(fmt.Sprintf("changes=%d", changes), func(b *testing.B) {
+			for b.Loop() {
+				server := testkit.StartRedis(b, servers.RedisOptions{})
+				h := quiet(b, func(o *Options) { o.Redis = redisClient(b, server.Addr()) })
+				logs := quiet(b, func(o *Options) {
+					o.Redis, o.Tiers, o.LogSize = redisClient(b, server.Addr()), tiers{all: rooms.ModeSuperHot}, testLogSize
+				})
+				plain := scriptRun{h: h, send: (*scriptRun).pipeline, boards: 500 / changes, name: "plain", apply: applyNow}
+				logged := scriptRun{h: logs, send: (*scriptRun).pipeline, boards: 500 / changes, name: "logged", apply: func(b *testing.B, h *fixture, jobs []*job) error {
+					return errors.Join(applyNow(b, h, jobs), h.applier.logs.cut(b.Context(), h.client))
+				}}
+				compare(b, &plain, &logged)
+			}
+		})
+	}
+}
+
 func compareScripts(b *testing.B, boards int, send func(*scriptRun, *testing.B)) {
 	for b.Loop() {
 		server := testkit.StartRedis(b, servers.RedisOptions{})

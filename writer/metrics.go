@@ -35,6 +35,7 @@ type metrics struct {
 	stalled     prometheus.Gauge
 	retries     *prometheus.CounterVec // by the server that failed
 	tooLarge    *prometheus.CounterVec // by topic
+	logFailed   prometheus.Counter
 	apply       prometheus.Histogram
 	publish     prometheus.Histogram
 	batch       prometheus.Histogram
@@ -67,6 +68,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		retries:     set.Counters("retries_total", "Attempts that failed and were repeated, by server: redis, kafka.", "of"),
 		stalled:     set.Gauge("stalled_seconds", "For how long the batch in hand is applied or published; 0: there is none."),
 		tooLarge:    set.Counters("too_large_total", "Records larger than their topic takes, by topic: commands are refused, updates left out, and those for the ledger tried again.", "topic"),
+		logFailed:   set.Counter("log_failed_total", "Calls whose changes the log in Redis did not take: they stand, and sidecars miss them for some seconds."),
 		apply:       set.Histogram("apply_seconds", "Time until Redis answered one batch, retries included.", seconds),
 		publish:     set.Histogram("publish_seconds", "Time until Kafka acknowledged the updates of one batch, retries included.", seconds),
 		batch:       set.Histogram("batch_commands", "Records per batch from Kafka.", prometheus.ExponentialBuckets(1, 4, 6)),

@@ -52,8 +52,12 @@ type Options struct {
 	Redis redis.UniversalClient // closed by the caller
 	Names wire.Names
 	Tiers Tiers
-	// Kafka holds librdkafka settings, at least bootstrap.servers.
+	// Kafka holds librdkafka settings, at least bootstrap.servers. Empty, with LogSize: there is no Kafka, commands are
+	// posted alone, and classes that need Kafka ([rooms.File.CheckWithoutKafka]) are not written.
 	Kafka map[string]string
+	// LogSize has the changes of followed boards in a stream of Redis ([wire.LogKey]) of about so many bytes, of each
+	// server if there are several, no cluster; 0: none.
+	LogSize int64
 	// KafkaLogin, if it is not nil, calls set with each new user name and password for SASL, until ctx is done.
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
 	Group      string // consumer group; empty: DefaultGroup
@@ -101,8 +105,10 @@ func (opts Options) check() (Options, error) {
 	if opts.Redis == nil || opts.Tiers == nil {
 		return opts, errors.New("writer: Redis and Tiers are required")
 	}
-	if err := kafka.Check(opts.Kafka, "group.instance.id", "enable.idempotence"); err != nil {
-		return opts, err
+	if opts.hasKafka() || opts.LogSize <= 0 {
+		if err := kafka.Check(opts.Kafka, "group.instance.id", "enable.idempotence"); err != nil {
+			return opts, err
+		}
 	}
 	if err := opts.Names.Check(); err != nil {
 		return opts, err
@@ -123,6 +129,19 @@ func (opts Options) check() (Options, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	return opts, nil
+}
+
+func (opts *Options) hasKafka() bool { return len(opts.Kafka) > 0 }
+
+// logs names where the log of changes is.
+func (opts *Options) logs() string {
+	switch {
+	case opts.LogSize <= 0:
+		return "kafka"
+	case opts.hasKafka():
+		return "both"
+	}
+	return "redis"
 }
 
 func (opts *Options) checkOrders() error {

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 
 	"rankcache"
@@ -19,20 +20,9 @@ const fieldLen = 10
 
 func orderField(orderID string) string { return wire.OrderField(orderID) }
 
-// Layout of the record of an order, as apply.lua packs it. The mark tells a command with the same order id and another
-// op, member or number; a repeat has the same ones, so the record holds only the rest of the update. The trims that a
-// change has caused follow, each with the next seq and one member less.
-//
-//	mark                            7 bytes: op, and wire.Hash of member, number, groups and data
-//	struct.pack('>d', score)        8, 0 after a delete
-//	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
-//	struct.pack('>I2c0')           2 and the data's length, where members may have data: the member's after the change
-//	struct.pack('>I6BI7')          14, of a hidden member and of a hide or restore: wire.CutHiding
-//	struct.pack('>I6Bc0')          7 and the member's length, of each trim: sum, member
-//	origin                          4, of durable boards: the record of the command topic that was applied, or the post
+// Lengths of a mark, and of the origin that the record of a durable board's order ends with (wire/order.go).
 const (
 	markLen   = 7
-	recordLen = markLen + 8 + 7 + 6 + 6 + 4 + 6
 	originLen = 4
 )
 
@@ -70,63 +60,23 @@ func packed(c *Command, at int64, hash int, origin string) string {
 
 // readRecord returns the update of c that an order's record tells, and those of the members that it had trimmed.
 func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, err error) {
-	if len(record) < recordLen || record[:markLen] != mark(c) {
-		return u, nil, badReply(record)
-	}
-	f := record[markLen:]
-	u = wire.Update{Board: c.Board, Member: c.Member, By: c.groups(), Given: c.given(), Op: c.Op, Form: c.Form, OrderID: c.OrderID, HasSum: true,
-		Score: math.Float64frombits(bigEndian(f[:8])), Run: bigEndian(f[8:15]), Seq: bigEndian(f[15:21]),
-		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:37]))}
+	u = wire.Update{Board: c.Board, Member: c.Member, By: c.groups(), Given: c.given(), Form: c.Form, OrderID: c.OrderID}
 	if c.Op.HasDelta() {
 		u.Delta = c.Number
 	}
-	rest := record[recordLen:]
-	if data, after, ok := readData(rest); c.HasData && ok {
-		if trims, ok = readTrims(u, after); ok {
-			u.Data = data
-			return u, trims, nil
-		} // else it is of a time when members had none
+	if !strings.HasPrefix(record, mark(c)) {
+		return u, nil, badReply(record)
 	}
-	u.Hiding, rest = wire.CutHiding(rest)
-	trims, ok := readTrims(u, rest)
+	bare := u
+	trims, ok := u.ReadOrder(record, c.HasData)
+	if !ok && c.HasData { // it is of a time when members had none
+		u = bare
+		trims, ok = u.ReadOrder(record, false)
+	}
 	if !ok {
 		err = badReply(record)
 	}
 	return u, trims, err
-}
-
-// readData returns the data that a record has, and what is behind it.
-func readData(text string) (data, rest string, ok bool) {
-	const head = 2
-	if len(text) < head || len(text) < head+int(bigEndian(text[:head])) {
-		return "", "", false
-	}
-	end := head + int(bigEndian(text[:head]))
-	return text[head:end], text[end:], true
-}
-
-// readTrims returns the updates of the members that were trimmed after u.
-func readTrims(u wire.Update, data string) (trims []wire.Update, ok bool) {
-	u.Op, u.Delta, u.Score, u.By, u.Data, u.Given = wire.OpTrim, 0, 0, "", "", ""
-	for len(data) > 0 && len(data) != originLen {
-		const head = 6 + 1 // sum, length of the member
-		if len(data) < head || len(data) < head+int(data[6]) {
-			return nil, false
-		}
-		end := head + int(data[6])
-		u.Sum, u.Member, data = bigEndian(data[:6]), data[head:end], data[end:]
-		u.Seq++
-		u.Members--
-		trims = append(trims, u)
-	}
-	return trims, true
-}
-
-func bigEndian(data string) (n uint64) {
-	for i := range len(data) {
-		n = n<<8 | uint64(data[i])
-	}
-	return n
 }
 
 // need is the preparation that a command waits for before it can be applied.

@@ -81,9 +81,9 @@ func spreadOrders(posts []posted) {
 	}
 }
 
-// publishPosts publishes messages of posts.
+// publishPosts publishes messages of posts, if there is Kafka.
 func (p *poster) publishPosts(ctx context.Context, messages []message) error {
-	if len(messages) == 0 {
+	if len(messages) == 0 || !p.opts.hasKafka() {
 		return nil
 	}
 	to := p.producer.Load()

@@ -116,7 +116,7 @@ func (p *processor) appendUpdate(dst []message, j *job) []message {
 			dst = p.appendToLedger(dst, &j.Trims[i], j)
 		}
 	}
-	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isGone(p.applier.now()) {
+	if !p.opts.hasKafka() || !p.opts.follows(j) || j.rules.isGone(p.applier.now()) {
 		return dst
 	}
 	log := p.opts.Tiers.File().Log(p.opts.Names, j.Board)

@@ -29,6 +29,7 @@ type features struct {
 	Prime      bool // of a rolling board
 	Hidden     bool // of one that hides members; not with Trim
 	Forget     bool // of a call with a command to forget a member
+	Log        bool // of a board whose changes are logged in Redis
 }
 
 // sections are those of apply.lua.
@@ -45,6 +46,7 @@ var sections = map[string]func(features) bool{
 	"Prime":   func(f features) bool { return f.Prime },
 	"Hidden":  func(f features) bool { return f.Hidden },
 	"Forget":  func(f features) bool { return f.Forget },
+	"Log":     func(f features) bool { return f.Log },
 	"Plain":   func(f features) bool { return !f.Hidden },
 	"Origin":  func(f features) bool { return f.Durable && !f.Trim },
 }

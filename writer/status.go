@@ -16,6 +16,7 @@ const statusTime = 2 * time.Second
 // status is what GET /v1/status shows beside what is of the process; its JSON is stable.
 type status struct {
 	Process       any               `json:"process,omitempty"`
+	Log           string            `json:"log"` // of changes: kafka, redis or both
 	Group         string            `json:"group"`
 	GroupInstance string            `json:"group_instance,omitempty"`
 	Dependencies  map[string]answer `json:"dependencies"`
@@ -73,11 +74,16 @@ func (s statusPage) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (s statusPage) read(ctx context.Context) status {
 	ctx, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
-	st := status{Group: s.opts.Group, GroupInstance: s.opts.GroupInstance, Commands: []partitionStatus{}, Refused: s.counted.most(), Classes: []classStatus{},
+	st := status{Log: s.opts.logs(), Group: s.opts.Group, GroupInstance: s.opts.GroupInstance, Commands: []partitionStatus{}, Refused: s.counted.most(), Classes: []classStatus{},
 		Dependencies: map[string]answer{
 			"redis": ask(func() error { return s.opts.Redis.Ping(ctx).Err() }),
-			"kafka": ask(func() error { return s.askKafka(ctx) }),
 		}}
+	if s.opts.hasKafka() {
+		st.Dependencies["kafka"] = ask(func() error { return s.askKafka(ctx) })
+	}
+	if s.opts.LogSize > 0 {
+		st.Dependencies["redis_log"] = ask(s.applier.logs.fault)
+	}
 	if log, _ := s.commands.state(); log.State != "" {
 		st.Dependencies["command_log"] = log
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,7 +37,7 @@ func New(opts Options) (*Writer, error) {
 }
 
 // Handler serves POST /v1/scores: one command as JSON, answered with its update and whether the order was applied
-// before. For a super-hot board the answer comes when Kafka has acknowledged the update. POST /v1/scores:batch does the
+// before. For a super-hot board the answer comes when its log has the update. POST /v1/scores:batch does the
 // same for several commands, with a result or problem for each, and :delete for several members. Errors are
 // application/problem+json; GET /v1/status shows the writer's state. After a 503 the same command with the same order
 // number is to be posted again. Requests that a browser sends for another site's page are refused.
@@ -54,10 +55,15 @@ func (w *Writer) PostBatch(ctx context.Context, body []byte) (answer []byte, pro
 	return answer, problem, true
 }
 
-// Run works until ctx ends, then finishes and commits the current batch and returns nil. It retries while Redis or
+// Run works until ctx ends, then finishes and commits the current batch and returns nil. Without Kafka it reads no
+// commands, and posts need what it runs. It retries while Redis or
 // Kafka is unavailable. An error means that a client could not be created, that the consumer failed for good, or that
 // the last batch timed out, which is then repeated at the next start. Run must not be called concurrently.
 func (w *Writer) Run(ctx context.Context) error {
+	if !w.opts.hasKafka() {
+		w.runBeside(ctx)
+		return nil
+	}
 	p, err := newProducer(w.opts.Kafka, w.topics, w.metrics, w.log)
 	if err != nil {
 		return err
@@ -109,13 +115,22 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
 	nameMasters := func(ctx context.Context) { w.nameMasters(ctx, p) }
 	watchLog := func(ctx context.Context) { w.commands.run(ctx, p) }
-	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rolling.run, w.rewinds.run, c.watchTopic, makeTopics, nameMasters, watchLog, w.applier.clock.Run, (&looker{processor: w.processor, limit: logLimit()}).run} {
+	for _, run := range []func(context.Context){w.runBeside, w.rewinds.run, c.watchTopic, makeTopics, nameMasters, watchLog, (&looker{processor: w.processor, limit: logLimit()}).run} {
 		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("writer: %w", err)
 	}
 	return nil
+}
+
+// runBeside runs what goes on beside commands, with Kafka or without, until ctx ends.
+func (w *Writer) runBeside(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, w.rolling.run, w.applier.clock.Run, w.applier.logs.run} {
+		all.Go(func() { run(ctx) })
+	}
+	all.Wait()
 }
 
 // meanwhile runs what needs no batch until one of the contexts ends.
@@ -142,7 +157,9 @@ var errStopTimeout = errors.New("the last batch was not finished in time: Redis 
 func (w *Writer) Status(ctx context.Context) any { return statusPage{w.processor}.read(ctx) }
 
 // Fault returns what keeps the writer from a part of its work: commands stand still, or posts are refused.
-func (w *Writer) Fault() error { return cmp.Or(w.stall.fault(), w.logFault()) }
+func (w *Writer) Fault() error {
+	return cmp.Or(w.stall.fault(), w.logFault(), w.applier.logs.fault())
+}
 
 // logFault returns why posts of durable classes are refused, nil while none are.
 func (w *Writer) logFault() error {

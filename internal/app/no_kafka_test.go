@@ -87,12 +87,20 @@ func TestKafkaIsMissed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
 	must(t, os.WriteFile(file, []byte("rooms: [{uid: '88', mode: super-hot}]"), 0o600))
+	durable := filepath.Join(t.TempDir(), "durable.yaml")
+	must(t, os.WriteFile(durable, []byte("classes: [{name: gift, board: gift, period: none, durable: true}]"), 0o600))
 	for line, want := range map[string]string{
-		"serve --rooms " + file: `room "88" is super-hot, which needs Kafka`,
-		"write":                 "rankcache write needs Kafka",
-		"controller":            "rankcache controller needs Kafka",
-		"ledger --database postgres://127.0.0.1/none":             "rankcache ledger needs Kafka",
-		"rebuild --from log --board b --database postgres://none": "rankcache rebuild --from log needs Kafka",
+		"serve --rooms " + file:                  `room "88" is super-hot, which needs Kafka`,
+		"write":                                  "rankcache write needs Kafka",
+		"write --log both":                       "rankcache write needs Kafka",
+		"write --log redis --kafka 127.0.0.1:1":  "leave out --kafka",
+		"write --log redis --redis-mode cluster": "a Redis Cluster can't have the log",
+		"write --log both --redis-mode cluster --kafka 127.0.0.1:1": "a Redis Cluster can't have the log",
+		"write --log redis --log-size 64":                           "want bytes such as 64MiB",
+		"write --log redis --rooms " + durable:                      "class gift: it is durable, which needs Kafka",
+		"controller":                                                "rankcache controller needs Kafka",
+		"ledger --database postgres://127.0.0.1/none":               "rankcache ledger needs Kafka",
+		"rebuild --from log --board b --database postgres://none":   "rankcache rebuild --from log needs Kafka",
 	} {
 		var out bytes.Buffer
 		if err := cli.Run(t.Context(), NewCommand(), strings.Fields(line), &out, &out); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {

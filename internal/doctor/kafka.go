@@ -50,10 +50,12 @@ func (k *Kafka) Close() {
 // withoutKafka are the roles that can do without it.
 var withoutKafka = []string{"serve", "keep", "poll"}
 
-// WithoutKafka has the checks of Kafka skipped, or the first of them fail if a role needs it.
-func WithoutKafka(checks []Check, roles []string) {
+// WithoutKafka has the checks of Kafka skipped, or the first of them fail if a role needs it. redisLog tells whether the
+// log of changes is in Redis: a writer can do without Kafka then.
+func WithoutKafka(checks []Check, roles []string, redisLog bool) {
 	v := Verdict{Skip, "no Kafka: --kafka is not set"}
-	if i := slices.IndexFunc(roles, func(role string) bool { return !slices.Contains(withoutKafka, role) }); i >= 0 {
+	needs := func(role string) bool { return !slices.Contains(withoutKafka, role) && !(redisLog && role == "write") }
+	if i := slices.IndexFunc(roles, needs); i >= 0 {
 		v = failf("--kafka is not set, and rankcache %s needs Kafka", roles[i])
 	}
 	var of []string

@@ -37,8 +37,10 @@ type Config struct {
 	Parse func([]byte) (*rooms.File, error) // of its content; nil: [rooms.Parse]
 	// CheckBoard returns why no board has an id, such as [wire.Names.CheckBoard]; nil: [rankcache.BoardID.Check].
 	CheckBoard func(rankcache.BoardID) error
-	// NoLog refuses what can't be without Kafka ([rooms.File.CheckWithoutLog]).
+	// NoLog refuses what can't be without a log of changes ([rooms.File.CheckWithoutLog]).
 	NoLog bool
+	// NoKafka refuses what can't be without Kafka where Redis has the log ([rooms.File.CheckWithoutKafka]).
+	NoKafka bool
 
 	Every  time.Duration // 0: DefaultEvery
 	Origin Origin
@@ -56,6 +58,11 @@ type Config struct {
 func (cfg Config) checkFile(f *rooms.File) error {
 	if cfg.NoLog {
 		if err := f.CheckWithoutLog(); err != nil {
+			return err
+		}
+	}
+	if cfg.NoKafka {
+		if err := f.CheckWithoutKafka(); err != nil {
 			return err
 		}
 	}

@@ -2,10 +2,13 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,6 +52,8 @@ type WriteOptions struct {
 	orderBuckets   int
 	memberChanges  int
 	topics         writer.Topics
+	logSize        string
+	logBytes       int64 // of the log in Redis; 0: there is none
 }
 
 // NewWriteCommand returns rankcache write.
@@ -60,10 +65,14 @@ func NewWriteCommand() *cobra.Command {
 		Long: `Run the write side. Commands come from the Kafka topic update_rank and from
 POST /v1/scores; each changes a score in Redis once per order id, and for
 boards of super-hot rooms the update is produced for the sidecars. Run as many as
-you like: they share one consumer group.`,
+you like: they share one consumer group.
+
+With --log redis there is no Kafka: commands are posted, and updates are in a stream of Redis. Ledgers, feeds, durable
+classes and periods are refused then.`,
 		Example: `  rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   curl -H 'Content-Type: application/json' \
-    -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores`,
+    -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores
+  rankcache write --redis redis://redis:6379 --log redis --rooms rooms.yaml`,
 		Args: cli.NoArgs,
 	}
 	cmd.RunE = o.LongRunning(func(cmd *cobra.Command, log *slog.Logger) error { return Write(cmd.Context(), o, log) })
@@ -84,6 +93,8 @@ func (o *WriteOptions) Register(flags *pflag.FlagSet) {
 	cli.Group(flags, "Ports, callers, stopping")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	flags.StringVar(&o.groupInstance, "group-instance", "", "`name` of this writer in the group, unique and the same after a restart, such as the pod's: one that is killed then goes on without waiting for its session to time out; empty: none")
+	cli.ChoiceVar(flags, &o.Log, "log", "", cli.LogKafka, "where the updates are for the sidecars: kafka, redis (a stream; no Kafka at all), or both, while a fleet moves from one to the other", cli.LogKafka, cli.LogRedis, cli.LogBoth)
+	flags.StringVar(&o.logSize, "log-size", "64MiB", "about how many `bytes` the log in Redis may have, with --log redis or both: sidecars that were away for longer than it reaches read boards anew")
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
 	flags.IntVar(&o.topics.LedgerPartitions, "ledger-partitions", writer.DefaultLedgerPartitions, "partitions of the ledger's topic, if it is missing and made")
 	flags.IntVar(&o.memberChanges, "member-changes", 0, "how many changes of one member posts may make in a minute of the clock, on all boards together: more are answered 429; 0: any")
@@ -125,7 +136,7 @@ type Writer struct {
 
 // newWriter builds every part and opens the listeners. It starts nothing.
 func newWriter(o *WriteOptions, log *slog.Logger) (*Writer, error) {
-	if err := o.NeedKafka("write", "where its commands and updates are"); err != nil {
+	if err := o.checkLog(); err != nil {
 		return nil, err
 	}
 	w := &Writer{options: o, log: log, Registry: cli.NewRegistry()}
@@ -141,6 +152,40 @@ func newWriter(o *WriteOptions, log *slog.Logger) (*Writer, error) {
 	return w, nil
 }
 
+// checkLog checks where the log of changes is to be, and what that needs.
+func (o *WriteOptions) checkLog() error {
+	if o.Log == cli.LogRedis && o.HasKafka() {
+		return cli.Usagef("--log redis is for a writer without Kafka: leave out --kafka, or set --log both")
+	}
+	if o.Log != cli.LogRedis {
+		if err := o.NeedKafka("write", "where its commands and updates are"); err != nil {
+			return fmt.Errorf("%w; or --log redis, to have the updates in Redis", err)
+		}
+	}
+	if o.Log == cli.LogKafka {
+		return nil
+	}
+	if o.RedisMode == origin.ModeCluster {
+		return cli.Usagef("--log %s: a Redis Cluster can't have the log, it needs Kafka: --log kafka", o.Log)
+	}
+	bytes, err := humanize.ParseBytes(o.logSize)
+	if err != nil || bytes < minLogSize || bytes > math.MaxInt64 {
+		return cli.Usagef("--log-size %q: want bytes such as 64MiB, and at least 1MiB", o.logSize)
+	}
+	o.logBytes = int64(bytes)
+	return nil
+}
+
+const minLogSize = 1 << 20 // in bytes: a smaller number lacks its unit by mistake
+
+// kafka returns the settings of Kafka, nil if there is none.
+func (o *WriteOptions) kafka() map[string]string {
+	if o.Log == cli.LogRedis {
+		return nil
+	}
+	return o.KafkaSettings()
+}
+
 // writerProcess is what GET /v1/status of a writer shows of the process; its JSON is stable.
 type writerProcess struct {
 	State   adminapi.State  `json:"state"`
@@ -153,7 +198,7 @@ func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
 	boards := origin.New(w.redis, o.Names, origin.WithTimeout(o.RedisTimeout))
 	w.boards = boards
-	w.Rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Origin: boards, Histories: boards.Histories,
+	w.Rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, NoKafka: o.Log == cli.LogRedis, Origin: boards, Histories: boards.Histories,
 		Shared: o.SharedRooms(w.redis), Log: log}, w.Registry)
 	if err := w.Rooms.Load(); err != nil {
 		return cli.Usagef("--rooms: %w", err)
@@ -169,7 +214,7 @@ func (w *Writer) build() (err error) {
 	process := func() any {
 		return writerProcess{w.ready.Now().State, cli.Version, int(time.Since(started).Seconds()), w.Rooms.Status()}
 	}
-	w.writer, err = writer.New(writer.Options{Redis: w.redis, Process: process, Names: o.Names, Tiers: w.Rooms, Kafka: o.KafkaSettings(), KafkaLogin: o.KafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
+	w.writer, err = writer.New(writer.Options{Redis: w.redis, Process: process, Names: o.Names, Tiers: w.Rooms, Kafka: o.kafka(), LogSize: o.logBytes, KafkaLogin: o.KafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
 		PublishAll: o.publishAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, MemberChanges: o.memberChanges, Topics: o.topics, Log: log, Registerer: w.Registry})
 	if err != nil {
 		return cli.Usagef("%w", err)
@@ -187,8 +232,10 @@ func (w *Writer) waitForAll() {
 	if o.topics.CommandPartitions > 0 {
 		kafka.Makes = append(kafka.Makes, o.Names.Commands)
 	}
-	w.needs = health.Needs{cli.ServiceKafka: o.KafkaNeed(kafka),
-		cli.ServiceRedis: health.NewNeed(cli.AnswerLasts).Require(o.RedisNeed(w.redis, "write", "", w.writer.CompareClock), nil)}
+	w.needs = health.Needs{cli.ServiceRedis: health.NewNeed(cli.AnswerLasts).Require(o.RedisNeed(w.redis, "write", "", w.writer.CompareClock), nil)}
+	if o.Log != cli.LogRedis {
+		w.needs[cli.ServiceKafka] = o.KafkaNeed(kafka)
+	}
 	w.ready = cli.Readiness(w.needs, w.Rooms)
 	w.ready.Fault = func() error { return cli.WrongClock(w.writer.ClockError()) }
 	w.ready.Partly = w.writer.Fault
@@ -223,7 +270,7 @@ func (w *Writer) run(ctx context.Context) error {
 		return nil
 	})
 	w.log.Info("writing", "scores", w.Listeners.Addr("scores"), "health", w.Listeners.Addr("health"),
-		"group", w.options.group, "version", cli.Version)
+		"log", w.options.Log, "group", w.options.group, "version", cli.Version)
 	return group.Wait()
 }
 
