@@ -283,6 +283,39 @@ func TestLogIsCut(t *testing.T) {
 	})
 }
 
+// Of several instances each has the log of its own boards, and is cut.
+func TestLogOfInstances(t *testing.T) {
+	t.Parallel()
+	var instances [2]*redis.Client
+	var slots []redis.ClusterSlot
+	for i := range instances {
+		server := testkit.StartRedis(t, servers.RedisOptions{})
+		instances[i] = redisClient(t, server.Addr())
+		slots = append(slots, redis.ClusterSlot{Start: i * 8192, End: i*8192 + 8191, Nodes: []redis.ClusterNode{{Addr: server.Addr()}}})
+	}
+	all := redis.NewClusterClient(&redis.ClusterOptions{Protocol: 2, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil }})
+	t.Cleanup(func() { all.Close() })
+	h := logging(t, func(o *Options) { o.Redis = all })
+	for i := range 20 {
+		h.do1(t, fmt.Sprintf(`{"order":"o","board":"b%d","member":"a","op":"incr","delta":1}`, i))
+	}
+	of := [2]int64{instances[0].XLen(t.Context(), wire.LogKey).Val(), instances[1].XLen(t.Context(), wire.LogKey).Val()}
+	if of[0]+of[1] != 20 || of[0] == 0 || of[1] == 0 {
+		t.Errorf("%v entries, want 20 on both", of)
+	}
+	h.applier.logs.LogSize = 1
+	h.run0(t)
+	testkit.Eventually(t, testTimeout, func() error {
+		for _, one := range instances {
+			if stats := one.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_xtrim:") {
+				return fmt.Errorf("not cut: %s", stats)
+			}
+		}
+		return nil
+	})
+	equal(t, "fault", h.Fault(), nil)
+}
+
 // run0 starts a writer without Kafka, which ends with the test.
 func (h *fixture) run0(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
