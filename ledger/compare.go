@@ -25,7 +25,9 @@ const (
 
 // Compare reads Redis's state of a board, waits until the ledger has its seq, and compares the checksums there: what
 // came since does not matter. It returns why the ledger has another board, "" if it has the same or Redis has none.
-func (s prover) Compare(ctx context.Context, board rankcache.BoardID, asked Redis) (why string, err error) {
+// One that differs is compared again once reached has returned, which waits until the ledger has all that its topic had
+// at the call; its error says that the ledger is too late to tell. With a nil reached a board that is late differs.
+func (s prover) Compare(ctx context.Context, board rankcache.BoardID, asked Redis, reached func(context.Context) error) (why string, err error) {
 	for range tries { // a state may be that of a master which has lost it since
 		var meta wire.Meta
 		var found bool
@@ -36,11 +38,23 @@ func (s prover) Compare(ctx context.Context, board rankcache.BoardID, asked Redi
 		if !found || meta.Adopting || !meta.State.HasSum {
 			return "", nil
 		}
-		if why, err = s.await(ctx, board, meta.State); err != nil || why == "" {
+		why, err = s.await(ctx, board, meta.State)
+		if err == nil && why != "" && reached != nil {
+			why, err = s.compareOnce(ctx, board, meta.State, reached)
+		}
+		if err != nil || why == "" {
 			return why, err
 		}
 	}
 	return why, errors.Join(err, ctx.Err())
+}
+
+// compareOnce compares after the ledger has all that was published up to now: its topic is behind what Redis had.
+func (s prover) compareOnce(ctx context.Context, board rankcache.BoardID, redis rankcache.State, reached func(context.Context) error) (why string, err error) {
+	if err := reached(ctx); err != nil {
+		return "", err
+	}
+	return s.compare(ctx, board, redis)
 }
 
 // await compares until the ledger has a state of Redis, or its time is over.
@@ -121,7 +135,7 @@ func (r *turn) next(ctx context.Context, now Now) error {
 		return err
 	}
 	for board := range r.differs {
-		if err := r.compare(ctx, board); err != nil {
+		if err := r.compare(ctx, board, now); err != nil {
 			return err
 		}
 	}
@@ -134,7 +148,7 @@ func (r *turn) next(ctx context.Context, now Now) error {
 			break
 		}
 		if !k.Final && r.differs[k.Board] == "" {
-			err = r.compare(ctx, k.Board)
+			err = r.compare(ctx, k.Board, now)
 		}
 		if len(boards) == comparedAtOnce {
 			r.after = k.Board
@@ -143,9 +157,11 @@ func (r *turn) next(ctx context.Context, now Now) error {
 	return err
 }
 
-func (r *turn) compare(ctx context.Context, board rankcache.BoardID) error {
+func (r *turn) compare(ctx context.Context, board rankcache.BoardID, now Now) error {
+	ctx, cancel := context.WithTimeout(ctx, compareEvery)
+	defer cancel()
 	unknown := r.l.opts.Store.Locate(ctx, board, r.l.opts.Redis) // a user without +info still has the rest compared
-	why, err := r.l.opts.Store.Compare(ctx, board, r.l.opts.Redis)
+	why, err := r.l.opts.Store.Compare(ctx, board, r.l.opts.Redis, now.Reached)
 	switch {
 	case err != nil: // what was known to differ still is
 		return err

@@ -67,7 +67,33 @@ func TestDifferenceStaysWithoutRedis(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := turn{l: l, differs: map[rankcache.BoardID]string{"b": "another sum"}}
-	if err := r.compare(ctx, "b"); err == nil || r.differs["b"] == "" {
+	if err := r.compare(ctx, "b", Now{Reached: func(context.Context) error { return nil }}); err == nil || r.differs["b"] == "" {
 		t.Errorf("%v, %v: want the error, and what was known", err, r.differs)
+	}
+}
+
+// A ledger that is late is not taken for a wrong one: it has what Redis has once it has come to the end of its topic,
+// or it is too late to tell. One that lacks it there is wrong.
+func TestLateLedgerIsNotWrong(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, testkit.Database(t, testkit.SQLKinds[0]))
+	_, updates := boards(1, 20)
+	h := updates[len(updates)-1]
+	redis := isAt{states: map[rankcache.BoardID]rankcache.State{h.Board: {Run: h.Run, Seq: h.Seq, Sum: h.Sum, HasSum: true}}}
+	l, err := New(Options{Store: s, Redis: redis, Kafka: map[string]string{"bootstrap.servers": "127.0.0.1:1"}, Topic: "t", Group: "g"})
+	must(t, err)
+	next, _ := feed(t, s, 0, updates[:10]...)
+	r := turn{l: l, differs: make(map[rankcache.BoardID]string)}
+	late := func(context.Context) error { return ErrBehind }
+	if err := r.compare(t.Context(), h.Board, Now{Reached: late}); !errors.Is(err, ErrBehind) || len(r.differs) > 0 {
+		t.Errorf("too late to tell: %v, %v", err, r.differs)
+	}
+	nothing := func(context.Context) error { return nil }
+	if err := r.compare(t.Context(), h.Board, Now{Reached: nothing}); err != nil || r.differs[h.Board] == "" {
+		t.Errorf("at the end of its topic: %v, %v", err, r.differs)
+	}
+	rest := func(context.Context) error { feed(t, s, next, updates[10:]...); return nil }
+	if err := r.compare(t.Context(), h.Board, Now{Reached: rest}); err != nil || len(r.differs) > 0 {
+		t.Errorf("late: %v, %v", err, r.differs)
 	}
 }

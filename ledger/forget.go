@@ -95,12 +95,14 @@ func (s forgettings) BoardsOf(ctx context.Context, member string) (boards []rank
 	return boards, err
 }
 
-// forgetInTurn forgets what is due, until ctx ends, while this ledger leads.
+// forgetInTurn forgets what is due, until ctx ends, while this ledger leads: as soon as it does, and each ten minutes.
 func (l *Ledger) forgetInTurn(ctx context.Context, leads func() bool) {
-	for range tick.Every(ctx, forgetEvery) {
-		if !leads() {
+	last := time.Time{}
+	for range tick.Every(ctx, logEvery) {
+		if !leads() || time.Since(last) < forgetEvery {
 			continue
 		}
+		last = time.Now()
 		n, err := l.opts.Store.forgetDue(ctx, time.Now(), l.opts.Redis)
 		if n > 0 {
 			l.log.Info("members that were forgotten have a pseudonym in the books now", "boards", n)

@@ -213,6 +213,27 @@ func TestForgottenInAFinalAlone(t *testing.T) {
 	})
 }
 
+// A ledger forgets as soon as it leads: one that restarts more often than it looks does, too.
+func TestForgetsAtItsStart(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, testkit.Database(t, testkit.SQLKinds[0]))
+	broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
+	testkit.CreateTopic(t, broker, topic, 1, nil)
+	h := newHistory("b", 5)
+	feed(t, s, 0, h.incr("a", 1), h.secrets(wire.OpIncr, 2), h.change(wire.OpForget, secret, 0, "f1"))
+	_, err := s.db.ExecContext(t.Context(), "UPDATE rank_forget SET at = 1")
+	must(t, err)
+	l, err := New(Options{Store: s, Redis: has{}, Kafka: map[string]string{"bootstrap.servers": broker}, Topic: topic, Group: "g"})
+	must(t, err)
+	runLedger(t, l)
+	testkit.Eventually(t, testTimeout, func() error {
+		if n, err := tryCount(t, s, "rank_forget"); err != nil || n > 0 {
+			return fmt.Errorf("%d are to be forgotten: %w", n, err)
+		}
+		return nil
+	})
+}
+
 // TestForgettingStandsNoMore: of a forgetting that Redis has lost nothing is done until it comes again; two ledgers, one
 // of which dies at any step, do it once.
 func TestForgettingStandsNoMore(t *testing.T) {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"rankcache"
@@ -79,7 +80,11 @@ func (t *totalsReader) failed(err error, all []probe) {
 	for _, p := range all {
 		p.feed.sources.redisFailed(err)
 	}
-	t.log.Warn("totals of Redis are not known", "err", err)
+	why := "totals of Redis are not known"
+	if errors.Is(err, context.DeadlineExceeded) && !t.keeper.Expected(time.Now()) {
+		why += ": if hundreds of sidecars read them, run a keeper, which does so for all (rankcache keep)"
+	}
+	t.log.Warn(why, "err", err)
 }
 
 // histories returns the histories of the servers that have the boards, nil if none needs it, or Redis does not answer.

@@ -1,6 +1,13 @@
 package replay
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +68,17 @@ func TestLagWatchWithoutTotal(t *testing.T) {
 		r := reading{members: c.members, requested: begun.Add(time.Duration(i) * maxLag / 2)}
 		if got := kindOf(w.check(TotalNone, r, here, here, nil)); got != c.fault {
 			t.Errorf("poll %d: %q, want %q", i, got, c.fault)
+		}
+	}
+}
+
+// Where Redis is too slow for all sidecars and no keeper is there, the warning names one.
+func TestSlowTotalsNameAKeeper(t *testing.T) {
+	for err, want := range map[error]bool{fmt.Errorf("stamps: %w", context.DeadlineExceeded): true, errors.New("connection refused"): false} {
+		var lines bytes.Buffer
+		r := totalsReader{learner: learner{keeper: NewPace[map[*feed]probe](rand.Float64), metrics: newMetrics(), log: slog.New(slog.NewTextHandler(&lines, nil))}}
+		if r.failed(err, nil); strings.Contains(lines.String(), "rankcache keep") != want {
+			t.Errorf("%v: %s", err, &lines)
 		}
 	}
 }

@@ -110,7 +110,8 @@ they had before: if their keys were not to go, that is missing.
 
 With --redis each board is compared with Redis, too, also while it changes: once the ledger
 has the change that Redis had last, for which it waits up to 15 seconds, its checksum there
-has to be Redis's. Boards that Redis does not have, or that are being adopted, are left out.
+has to be Redis's; a ledger that is later than that is not proved. Boards that Redis does
+not have, or that are being adopted, are left out.
 
 With --deep each change that is kept has to give its checksum, and its score, from the
 changes before it: no other check sees one in the middle that was changed. It takes memory
@@ -193,7 +194,7 @@ func (r *ledgerReport) prove(ctx context.Context, o *checkOptions, board rankcac
 		p.Folded, err = o.store.Fold(ctx, board)
 	}
 	if err == nil && o.redis != nil {
-		p.InRedis, err = o.store.Compare(ctx, board, o.redis)
+		p.InRedis, err = o.store.Compare(ctx, board, o.redis, nil)
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -60,6 +61,9 @@ func (m *Mender) look(ctx context.Context, tag string, node redis.Cmdable) (d da
 	d = damaged{tag: tag, era: era[:min(len(era), wire.EraLen)]}
 	d.life, _ = fields.Val()[0].(string)
 	d.since, _ = fields.Val()[1].(string)
+	if err == nil && d.life == "" { // nobody would mark it
+		err = fmt.Errorf("no writer keeps positions of topic %s in Redis (%s): check that --topic-commands is the writers', and that they run", m.opts.Names.Commands, m.opts.Names.AppliedKey(tag))
+	}
 	return d, err
 }
 

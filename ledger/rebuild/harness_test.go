@@ -437,7 +437,7 @@ func (f *fixture) wantChecked(t testing.TB) {
 	t.Helper()
 	folded, err := f.opts.Store.Fold(t.Context(), f.board)
 	must(t, err)
-	differs, err := f.opts.Store.Compare(t.Context(), f.board, origin.New(f.redis, f.opts.Names))
+	differs, err := f.opts.Store.Compare(t.Context(), f.board, origin.New(f.redis, f.opts.Names), nil)
 	if must(t, err); folded+differs != "" {
 		t.Errorf("the ledger is checked: %s%s", folded, differs)
 	}

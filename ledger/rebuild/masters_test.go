@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -73,4 +74,22 @@ func (f *fixture) eras(t testing.TB) map[string]string {
 		return err
 	}))
 	return eras
+}
+
+// Nothing is called whole where no writer keeps positions, as where ledger and writers have other command topics: then
+// nobody marks a master that has lost boards.
+func TestUnknownWithoutPositions(t *testing.T) {
+	t.Parallel()
+	f := newIdle(t, testkit.SQLKinds[0], single)
+	m := NewMender(MenderOptions{Options: f.opts, Paced: single(t), File: func() *rooms.File { return f.file }})
+	now := ledger.Now{Leads: func() bool { return true }}
+	if _, known := m.found(t.Context(), now); known || m.Status().State != "unknown" || !strings.Contains(m.Status().Error, "--topic-commands") {
+		t.Errorf("without positions: %+v", m.Status())
+	}
+	for tag := range f.eras(t) {
+		must(t, f.redis.HSet(t.Context(), f.opts.Names.AppliedKey(tag), wire.PositionsLife, "x").Err())
+	}
+	if found, known := m.found(t.Context(), now); !known || len(found) > 0 || m.Status().State != "whole" {
+		t.Errorf("with positions: %v, %+v", found, m.Status())
+	}
 }

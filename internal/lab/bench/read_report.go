@@ -219,6 +219,7 @@ var readRows = []readSpec{
 	{"rankcache batch", "rankcache", askBatch, 0, "local"},
 	{"sortedset rwmutex json", "sortedset", askTop("/top?limit=50", 50), 0, ""},
 	{"plain go service", "plain", askTop("/top?limit=50", 50), 0, ""},
+	{"plain go service, page kept 1s", "kept", askTop("/top?limit=50", 50), 0, ""},
 	{"nginx proxy_cache 1s", "nginx proxy_cache", askTop("/top?limit=50", 50), 0, ""},
 	{"varnish 1s", "varnish", askTop("/top?limit=50", 50), 0, ""},
 	{"valkey zrevrange50", "valkey", askRange, 0, ""},

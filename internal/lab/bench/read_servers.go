@@ -97,7 +97,7 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 		return s.startOverRedis(name, "rankcache", s.size())
 	case "busy":
 		return s.startOverRedis(name, "rankcache", s.size(), fmt.Sprint("--target-profiles=", s.bench.profiles))
-	case "plain":
+	case "plain", "kept":
 		server, err := s.startOverRedis(name, name)
 		if server != nil {
 			server.pids = append(server.pids, s.started["redis"].pids...)

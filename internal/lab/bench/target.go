@@ -64,6 +64,7 @@ var targetMakers = map[string]func(context.Context, *targetOptions) (target, err
 	"rankcache": newRankcacheTarget,
 	"fixed":     newFixedTarget,
 	"plain":     newPlainTarget,
+	"kept":      newKeptTarget,
 	"sortedset": newSortedsetTarget,
 	"resp":      newRESPTarget,
 	"redcon":    newRedconTarget,

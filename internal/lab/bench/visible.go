@@ -26,6 +26,8 @@ type visibleBench struct {
 	openBench
 	commands int // a second
 	batch    int // of a post
+	opens    bool
+	to       rankcache.BoardID // what is posted to
 	report   *visibleReport
 	writer   string // address of its posts
 
@@ -59,6 +61,10 @@ type visibleReport struct {
 	AnswerP50  float64 `json:"answer_p50_ms"` // until the writer's answer
 	AnswerP99  float64 `json:"answer_p99_ms"`
 	PagesEvery float64 `json:"page_every_ms"` // by which a time may be too long
+	// OpenSeconds is how long the large board took to open, with --opens, and the others are of posts meanwhile.
+	OpenSeconds float64 `json:"open_s,omitempty"`
+	OpenP50     float64 `json:"open_p50_ms,omitempty"`
+	OpenP99     float64 `json:"open_p99_ms,omitempty"`
 }
 
 const (
@@ -66,6 +72,7 @@ const (
 	visiblePoll   = time.Millisecond     // pages are read so often
 	visibleWithin = 20 * time.Second     // the last post is in a page
 	visibleWarm   = 2 * time.Second      // at full rate, not measured
+	visibleOpens  = 5 * time.Minute      // at most, for the large board
 	visibleWait   = 5 * time.Millisecond // between looks whether the writer is there
 )
 
@@ -76,15 +83,17 @@ func newBenchVisibleCommand() *cobra.Command {
 		Short: "Measure how long a posted command takes until a sidecar's page shows it",
 		Long: `Start a writer and a sidecar with a super-hot board, post increments to the writer at a steady
 rate, and read the board's page from the sidecar each millisecond. A post is visible when a page has been received whose seq is
-that of the post's last command or a later one; the time is from when it was sent. The sidecar has the last core, the
-others have the rest. Needs Linux, and redis-server and h2load in PATH.`,
-		Example: "  rankcache-lab bench visible\n  rankcache-lab bench visible --commands 1000 --batch 1 -o json",
+that of the post's last command or a later one; the time is from when it was sent. With --opens the posts are to a board of
+21,000 members, and after the window the one of --members is opened beside: until it is, posts are counted apart. The sidecar
+has the last core, the others have the rest. Needs Linux, and redis-server and h2load in PATH.`,
+		Example: "  rankcache-lab bench visible\n  rankcache-lab bench visible --commands 1000 --batch 1 -o json\n  rankcache-lab bench visible --opens --members 2000000",
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
 	flags.IntVar(&b.members, "members", 57_000, "members of the board")
 	flags.IntVar(&b.commands, "commands", 5_000, "commands a second")
 	flags.IntVar(&b.batch, "batch", 10, "commands of a post, at most 100")
+	flags.BoolVar(&b.opens, "opens", false, "open a large board beside")
 	flags.BoolVar(&b.apart, "apart", true, "give the sidecar a core of its own, where there are two")
 	flags.DurationVar(&b.window, "window", 10*time.Second, "time over which it is measured")
 	return reporting(cmd, &b.progress, func(ctx context.Context) (*visibleReport, error) {
@@ -107,7 +116,11 @@ func (b *visibleBench) run(ctx context.Context) error {
 }
 
 func (b *visibleBench) measureVisible(ctx context.Context, _ int) error {
-	if err := errors.Join(b.writeRooms(otherBoard, largeBoard), b.awaitOpen(ctx, 0, otherBoard, largeBoard)); err != nil {
+	open := []rankcache.BoardID{otherBoard}
+	if b.to = otherBoard; !b.opens {
+		b.to, open = largeBoard, append(open, largeBoard)
+	}
+	if err := errors.Join(b.writeRooms(open...), b.awaitOpen(ctx, 0, open...)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -129,13 +142,36 @@ func (b *visibleBench) measureVisible(ctx context.Context, _ int) error {
 	}()
 	begin := time.Now()
 	b.post(ctx, visibleWarm+b.window)
-	took := time.Since(begin)
+	opening := time.Now()
+	err = b.postWhileOpening(ctx)
+	end := time.Now()
 	close(stop)
 	seen := <-pages
-	if err := errors.Join(b.refused, failed); err != nil {
+	if err := errors.Join(err, b.refused, failed); err != nil {
 		return err
 	}
-	return b.finish(begin.Add(visibleWarm), took, seen)
+	if b.opens {
+		b.report.OpenSeconds = end.Sub(opening).Seconds()
+		if b.report.OpenP50, b.report.OpenP99, err = b.shownAfter(opening, end, seen); err != nil {
+			return err
+		}
+	}
+	return b.finish(begin.Add(visibleWarm), opening, seen)
+}
+
+// postWhileOpening posts until the large board is open, if it is to be.
+func (b *visibleBench) postWhileOpening(ctx context.Context) error {
+	if !b.opens {
+		return nil
+	}
+	opened, cancel := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() {
+		defer cancel()
+		failed <- errors.Join(b.writeRooms(otherBoard, largeBoard), b.awaitOpen(ctx, 0, largeBoard))
+	}()
+	b.post(opened, visibleOpens)
+	return <-failed
 }
 
 // startWriter starts a writer, which ends with ctx.
@@ -169,7 +205,7 @@ func (b *visibleBench) post(ctx context.Context, during time.Duration) {
 		inHand <- struct{}{}
 		go func() {
 			defer func() { <-inHand }()
-			post, err := b.postOne(ctx, i)
+			post, err := b.postOne(context.WithoutCancel(ctx), i)
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if b.posts = append(b.posts, post); err != nil {
@@ -184,12 +220,16 @@ func (b *visibleBench) post(ctx context.Context, during time.Duration) {
 
 // postOne posts the i-th batch.
 func (b *visibleBench) postOne(ctx context.Context, i int) (p visiblePost, err error) {
+	members := b.members
+	if b.opens {
+		members = otherMembers
+	}
 	body := []byte(`{"commands":[`)
 	for c := range b.batch {
 		if c > 0 {
 			body = append(body, ',')
 		}
-		body = fmt.Appendf(body, `{"order":"visible-%d-%d","board":%q,"member":%q,"op":"incr","delta":1}`, i, c, largeBoard, benchMember(rand.IntN(b.members)))
+		body = fmt.Appendf(body, `{"order":"visible-%x-%d","board":%q,"member":%q,"op":"incr","delta":1}`, rand.Uint64(), c, b.to, benchMember(rand.IntN(members)))
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.writer+"/v1/scores:batch", bytes.NewReader(append(body, "]}"...)))
 	if err != nil {
@@ -232,7 +272,7 @@ func (b *visibleBench) readPages(ctx context.Context, stop <-chan struct{}) (see
 	defer client.CloseIdleConnections()
 	until, last := time.Time{}, uint64(0)
 	for {
-		resp, err := client.Get("http://localhost" + topOf(largeBoard).Paths[0])
+		resp, err := client.Get("http://localhost" + topOf(b.to).Paths[0])
 		if err != nil {
 			return seen, err
 		}
@@ -273,31 +313,57 @@ func (b *visibleBench) lastSeq() (last uint64) {
 	return last
 }
 
-// finish sets the figures of the posts that were sent from then on. All of them are in a page.
-func (b *visibleBench) finish(from time.Time, took time.Duration, seen []seenPage) error {
-	var shown, answered []float64
-	for _, p := range b.posts {
-		if p.sent.Before(from) {
-			continue
-		}
-		page := seen[sort.Search(len(seen), func(i int) bool { return seen[i].seq >= p.seq })]
-		shown = append(shown, page.at.Sub(p.sent).Seconds()*1000)
-		answered = append(answered, p.answered.Sub(p.sent).Seconds()*1000)
-	}
-	if len(shown) == 0 {
-		return errors.New("no post was measured: give a longer --window")
-	}
-	sort.Float64s(shown)
-	sort.Float64s(answered)
-	n := len(shown)
+// finish sets the figures of the posts that were sent from then on, up to a time. All of them are in a page.
+func (b *visibleBench) finish(from, to time.Time, seen []seenPage) (err error) {
 	r := b.report
-	r.Commands, r.Posts = float64(len(b.posts)*b.batch)/took.Seconds(), n
-	r.P50, r.P99, r.Max = shown[n/2], shown[n*99/100], shown[n-1]
+	if r.P50, r.P99, err = b.shownAfter(from, to, seen); err != nil {
+		return err
+	}
+	var answered []float64
+	for _, p := range b.between(from, to) {
+		answered = append(answered, p.answered.Sub(p.sent).Seconds()*1000)
+		r.Max = max(r.Max, b.shownIn(p, seen))
+	}
+	sort.Float64s(answered)
+	n := len(answered)
+	r.Commands, r.Posts = float64(n*b.batch)/to.Sub(from).Seconds(), n
 	r.AnswerP50, r.AnswerP99 = answered[n/2], answered[n*99/100]
 	return nil
 }
 
+// between returns the posts that were sent between two times.
+func (b *visibleBench) between(from, to time.Time) (posts []visiblePost) {
+	for _, p := range b.posts {
+		if p.sent.After(from) && p.sent.Before(to) {
+			posts = append(posts, p)
+		}
+	}
+	return posts
+}
+
+// shownIn returns after how many milliseconds a page had a post.
+func (b *visibleBench) shownIn(p visiblePost, seen []seenPage) float64 {
+	page := seen[sort.Search(len(seen), func(i int) bool { return seen[i].seq >= p.seq })]
+	return page.at.Sub(p.sent).Seconds() * 1000
+}
+
+// shownAfter returns the percentiles of that, of the posts that were sent between two times.
+func (b *visibleBench) shownAfter(from, to time.Time, seen []seenPage) (p50, p99 float64, err error) {
+	var shown []float64
+	for _, p := range b.between(from, to) {
+		shown = append(shown, b.shownIn(p, seen))
+	}
+	if len(shown) == 0 {
+		return 0, 0, errors.New("no post was measured: give a longer --window")
+	}
+	sort.Float64s(shown)
+	return shown[len(shown)/2], shown[len(shown)*99/100], nil
+}
+
 func (r *visibleReport) print(to io.Writer) error {
+	if r.OpenSeconds > 0 {
+		fmt.Fprintf(to, "while a board of %d opens, %.1f s: p50 %.1f ms, p99 %.1f ms; before:\n", r.Members, r.OpenSeconds, r.OpenP50, r.OpenP99)
+	}
 	_, err := fmt.Fprintf(to, "broker: %s; %s\n%d members, %.0f commands/s, %d posts\nfrom the post to a page that has it: p50 %.1f ms, p99 %.1f ms, max %.1f ms\nto the writer's answer: p50 %.1f ms, p99 %.1f ms\n",
 		r.Kafka, r.Cores, r.Members, r.Commands, r.Posts, r.P50, r.P99, r.Max, r.AnswerP50, r.AnswerP99)
 	return err

@@ -16,16 +16,26 @@ func TestBenchVisible(t *testing.T) {
 	testkit.Need(t, load.Installed("h2load"))
 	t.Setenv(envRunMain, "1")
 	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
+	for _, opens := range []string{"--opens=false", "--opens"} {
+		report := runVisible(t, opens)
+		if report.Kafka != "kfake" || report.Posts < 1 || report.Commands <= 0 || report.P50 <= 0 || report.P99 < report.P50 || report.AnswerP50 <= 0 {
+			t.Errorf("%s: %+v", opens, report)
+		}
+		if opened := report.OpenSeconds > 0 && report.OpenP50 > 0 && report.OpenP99 >= report.OpenP50; opened != (opens == "--opens") {
+			t.Errorf("%s: %+v", opens, report)
+		}
+	}
+}
+
+func runVisible(t *testing.T, flag string) (report visibleReport) {
+	t.Helper()
 	var out, progress bytes.Buffer
-	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "visible", "-o", "json", "--members", "300", "--commands", "200", "--window", "300ms"}, &out, &progress)
-	if err != nil {
+	args := []string{"bench", "visible", "-o", "json", "--members", "3000", "--commands", "200", "--window", "300ms", flag}
+	if err := cli.Run(t.Context(), benchOnly(), args, &out, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
-	var report visibleReport
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Kafka != "kfake" || report.Posts < 1 || report.Commands <= 0 || report.P50 <= 0 || report.P99 < report.P50 || report.AnswerP50 <= 0 {
-		t.Errorf("%+v", report)
-	}
+	return report
 }
