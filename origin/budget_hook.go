@@ -17,6 +17,9 @@ type caller struct {
 	timeout time.Duration // of the call itself, once it has begun
 }
 
+// waits is the kind of a call that waits in Redis until something comes, which tells nothing of how busy that is.
+const waits Kind = ForLoad + 1
+
 type callerKey struct{}
 
 // maxTurn is for how long a background call waits for its turn.
@@ -101,6 +104,9 @@ func (h *budgetHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 // do makes a call when it is its turn.
 func (h *budgetHook) do(ctx context.Context, call func(context.Context) error) error {
 	c := callerOf(ctx)
+	if c.kind == waits {
+		return call(with(ctx, caller{})) // what is asked of a new connection is no call that waits
+	}
 	if err := h.begin(ctx, c.kind); err != nil {
 		return err
 	}

@@ -40,8 +40,11 @@ const (
 
 // Config configures a [Runner]. Zero values take the defaults.
 type Config struct {
-	Brokers string // bootstrap servers: host:port, separated by commas; [Runner.Run] needs one
-	Names   wire.Names
+	Brokers string // bootstrap servers: host:port, separated by commas; [Runner.Run] needs one, or RedisLog
+	// RedisLog is the log of changes in Redis, which is read in place of Kafka; nil: Kafka is. Log then tells that all
+	// boards are in the topic [wire.LogKey], shared, with a First.
+	RedisLog RedisLog
+	Names    wire.Names
 	// Log tells where a board's updates are, concurrently. Its answer may change: the board
 	// then begins anew. Nil: each board has a topic of its own.
 	Log func(rankcache.BoardID) rooms.Log

@@ -1,33 +1,25 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
-
-	"rankcache/internal/kafka"
 )
 
-// consumer polls the Kafka client and changes its assignment, both in one goroutine, so that it passes records on in
+// consumer polls the log and changes what is read of it, both in one goroutine, so that it passes records on in
 // order: everything of a topic's earlier reading, then itemBegin, then everything of the new one. All fields but
 // requests belong to that goroutine.
 type consumer struct {
-	client   *client
+	log      changeLog
 	out      batches
 	requests chan reassignment
-	metrics  *metrics
-	log      *slog.Logger
 
-	topics  map[string]*topic // those being read, by name
-	last    *topic            // of the previous item: mostly the next one's, too
-	records [batchItems]kafka.Record
-	batch   []item
-	nap     time.Duration // the last
-	quiet   time.Duration // of all naps since the last event
-	timer   *time.Timer   // of naps
-	cause   error         // the last error of the client's own
+	topics map[string]*topic // those being read, by name
+	last   *topic            // of the previous item: mostly the next one's, too
+	batch  []item
+	nap    time.Duration // the last
+	quiet  time.Duration // of all naps since the last event
+	timer  *time.Timer   // of naps
 }
 
 // reassignment is a request of the topic watcher to the consumer.
@@ -37,8 +29,8 @@ type reassignment struct {
 	done  chan error
 }
 
-func newConsumer(c *client, out batches, m *metrics, log *slog.Logger) *consumer {
-	return &consumer{client: c, out: out, requests: make(chan reassignment), metrics: m, log: log, topics: make(map[string]*topic)}
+func newConsumer(log changeLog, out batches) *consumer {
+	return &consumer{log: log, out: out, requests: make(chan reassignment), topics: make(map[string]*topic)}
 }
 
 // reassign sends a request to the consumer and waits until it is done. Another goroutine calls it.
@@ -52,7 +44,7 @@ func (c *consumer) reassign(ctx context.Context, r reassignment) error {
 	}
 }
 
-// run polls until ctx ends. It returns an error if the Kafka client has failed for good.
+// run polls until ctx ends. It returns an error if the log has failed for good.
 func (c *consumer) run(ctx context.Context) error {
 	c.timer = time.NewTimer(0)
 	defer c.timer.Stop()
@@ -60,7 +52,7 @@ func (c *consumer) run(ctx context.Context) error {
 		if err := c.newBatch(ctx); err != nil {
 			return nil
 		}
-		events, err := c.fill()
+		events, err := c.log.fill(c)
 		if err != nil {
 			return err
 		}
@@ -112,31 +104,6 @@ func (c *consumer) newBatch(ctx context.Context) error {
 	}
 }
 
-// fill polls until the batch is full or nothing more is there, and returns how many events there were.
-func (c *consumer) fill() (events int, err error) {
-	for events < batchItems {
-		n, other := c.client.poll(c.records[:batchItems-events])
-		for i := range c.records[:n] {
-			r := &c.records[i]
-			c.add(r.Topic, r.Partition, item{offset: r.Offset, value: r.Value})
-		}
-		clear(c.records[:n]) // releases their memory
-		events += n
-		switch ev := other.(type) {
-		case kafka.PartitionEOF:
-			c.add(*ev.Topic, ev.Partition, item{offset: int64(ev.Offset), kind: itemEnd})
-		case kafka.Error:
-			if err := c.failed(ev); err != nil {
-				return events, err
-			}
-		default:
-			return events, nil
-		}
-		events++
-	}
-	return events, nil
-}
-
 // add appends an item of a partition. Those of topics that are not read any more are dropped.
 func (c *consumer) add(name string, number int32, it item) {
 	if c.last == nil || c.last.name != name {
@@ -147,22 +114,6 @@ func (c *consumer) add(name string, number int32, it item) {
 	}
 	it.part = c.last.parts[number]
 	c.batch = append(c.batch, it)
-}
-
-func (c *consumer) failed(err error) error {
-	if kafka.Fatal(err) {
-		return fmt.Errorf("kafka consumer: %w", err)
-	}
-	c.metrics.kafkaErrors.Inc()
-	if kafka.Follows(err) { // it was logged by its cause, with the broker's address
-		c.client.answered(0, cmp.Or(c.cause, c.client.login.explain(err)))
-		return nil
-	}
-	err = c.client.login.explain(err)
-	c.cause = err
-	c.client.answered(0, err)
-	c.log.Warn("kafka consumer", "err", err)
-	return nil
 }
 
 func (c *consumer) send() {
@@ -193,7 +144,7 @@ func (c *consumer) stop(name string) error {
 	if t == nil {
 		return nil
 	}
-	if err := c.client.unassign(t.parts); err != nil {
+	if err := c.log.unassign(t.parts); err != nil {
 		return fmt.Errorf("stop reading topic %s: %w", name, err)
 	}
 	delete(c.topics, name)
@@ -205,7 +156,7 @@ func (c *consumer) start(t *topic) error {
 	if err := c.stop(t.name); err != nil {
 		return err
 	}
-	if err := c.client.assign(t.parts); err != nil {
+	if err := c.log.assign(t.parts); err != nil {
 		return fmt.Errorf("read topic %s: %w", t.name, err)
 	}
 	c.topics[t.name] = t

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -21,8 +22,9 @@ const (
 // item is one step of the dispatcher, in the order in which the consumer saw it.
 type item struct {
 	part   *partition
-	offset int64  // of the record, or of the end
-	value  []byte // of the record
+	offset int64          // of the record, or of the end
+	value  []byte         // of the record
+	entry  *wire.LogEntry // in place of value, from the log in Redis
 	kind   itemKind
 }
 
@@ -32,6 +34,7 @@ const (
 	itemRecord itemKind = iota
 	itemEnd             // everything before offset was read
 	itemBegin           // the records of part.topic follow, from its beginning
+	itemAgain           // reading goes back to offset
 )
 
 // batches are two queues: full ones for the dispatcher, free ones for the consumer.
@@ -99,10 +102,14 @@ func (d *dispatcher) dispatch(batch []item) {
 			d.record(it)
 			records++
 		case itemEnd:
+			it.part.atEnd = it.part.topic.isStream()
 			d.reach(it.part, it.offset)
 		case itemBegin:
 			d.flush()
 			d.begin(it.part.topic)
+		case itemAgain:
+			d.flush()
+			it.part.back(it.offset)
 		}
 	}
 	d.metrics.records.Add(float64(records))
@@ -121,22 +128,44 @@ func (d *dispatcher) record(it *item) {
 		return
 	}
 	d.reach(part, it.offset+1)
+	if it.entry != nil {
+		d.entry(it)
+		return
+	}
 	if err := wire.DecodeUpdate(it.value, &d.update); err != nil {
 		d.skip(it, skipReason(err), err)
 		return
 	}
-	if f := d.route(part.topic); f != nil {
-		if len(f.batch) == 0 {
-			d.filled = append(d.filled, f)
-		}
-		f.batch = append(f.batch, d.update)
+	if f := d.route(part.topic, d.update.Board); f != nil {
+		d.gather(f, append(f.batch, d.update))
 	}
 }
 
-// route returns the board of the decoded update; nil if it is no followed board of this topic.
-func (d *dispatcher) route(t *topic) *feed {
-	if d.last == nil || d.last.id != d.update.Board {
-		d.last = d.now.byID[d.update.Board]
+// entry gathers the changes of an entry of the log in Redis, which has those of all boards: most may be of others.
+func (d *dispatcher) entry(it *item) {
+	f := d.route(it.part.topic, it.entry.Board)
+	if f == nil {
+		return
+	}
+	batch, err := wire.DecodeLog(it.entry.Board, it.entry.Changes, f.batch)
+	if err != nil {
+		d.skip(it, skipReason(err), err)
+	}
+	d.gather(f, batch)
+}
+
+// gather has a board's batch be a longer one.
+func (d *dispatcher) gather(f *feed, batch []wire.Update) {
+	if len(f.batch) == 0 && len(batch) > 0 {
+		d.filled = append(d.filled, f)
+	}
+	f.batch = batch
+}
+
+// route returns the feed of a board; nil if it is no followed board of this topic.
+func (d *dispatcher) route(t *topic, board rankcache.BoardID) *feed {
+	if d.last == nil || d.last.id != board {
+		d.last = d.now.byID[board]
 	}
 	if d.last == nil || d.last.log.Topic != t.name {
 		d.metrics.skipped.WithLabelValues(skipNotFollowed).Inc()
@@ -166,7 +195,7 @@ func (d *dispatcher) flush() {
 	d.filled = d.filled[:0]
 	for _, part := range d.touched {
 		before := part.ended()
-		part.next.Store(part.reached)
+		part.advance()
 		if !before && part.ended() {
 			for _, f := range d.now.byTopic[part.topic.name] {
 				f.replica.wake.wake()

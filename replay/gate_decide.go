@@ -12,7 +12,8 @@ import (
 type gateInput struct {
 	total TotalSource
 
-	// Kafka:
+	// The log:
+	logIn      string        // where it is
 	kafkaKnown bool          // it has answered
 	topicKnown bool          // the topic exists
 	ended      bool          // all that the log held at the start has been applied
@@ -68,7 +69,7 @@ func (in *gateInput) observe(s *sources) {
 	defer s.mu.Unlock()
 	in.kafkaKnown, in.redisKnown = s.log != nil || s.refused != "", !s.latest.requested.IsZero()
 	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
-	in.kafkaErr, in.redisErr, in.refused = s.kafkaErr, s.redisErr, s.refused
+	in.logIn, in.kafkaErr, in.redisErr, in.refused = s.logIn, s.kafkaErr, s.redisErr, s.refused
 	if in.alone = s.alone; s.alone { // as if a log had lost all that it had
 		in.kafkaKnown, in.topicKnown, in.ended, in.truncated = true, true, true, true
 	} else if t := s.log; t != nil && !t.gone.Load() {
@@ -81,7 +82,7 @@ func (in *gateInput) observe(s *sources) {
 func decide(in *gateInput) step {
 	switch {
 	case !in.kafkaKnown:
-		return stay(rankcache.StateWaiting, "Kafka has not answered yet: %s", cmp.Or(in.kafkaErr, "request sent"))
+		return stay(rankcache.StateWaiting, "%s has not answered yet: %s", in.logIn, cmp.Or(in.kafkaErr, "request sent"))
 	case !in.topicKnown:
 		return stay(rankcache.StateWaiting, "%s", cmp.Or(in.refused, "its topic is gone"))
 	case !in.ended:

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,20 +63,25 @@ func ConsumerSettings() kafka.Settings { return maps.Clone(settings) }
 // client is two or more of librdkafka's: those that read, and one that asks about topics. Nothing waits in librdkafka
 // all the time: a call of C keeps the processor of its goroutine until the Go runtime takes it away, up to 10 ms later,
 // and what is ready to run there waits as long. So polls don't wait, and the log, which a goroutine of the wrapper
-// waits for, is read only for who asks for it. poll, assign and unassign belong to the consumer's goroutine; describe,
-// offsets and ends may be called by another.
+// waits for, is read only for who asks for it.
 type client struct {
 	*readers
 	asker    *kafka.Consumer // never has partitions
+	cfg      Config
 	answered func(took time.Duration, err error)
 	login    login
+	metrics  *metrics
+	log      *slog.Logger
+
+	records [batchItems]kafka.Record
+	cause   error // the last error of librdkafka's own
 }
 
-func newClient(cfg Config, log *slog.Logger) (*client, error) {
+func newClient(cfg Config, m *metrics, log *slog.Logger) (*client, error) {
 	if cfg.Brokers == "" && cfg.Kafka["bootstrap.servers"] == "" {
 		return nil, errors.New("no Kafka brokers: name at least one as host:port")
 	}
-	c := &client{answered: cfg.KafkaAnswered}
+	c := &client{cfg: cfg, answered: cfg.KafkaAnswered, metrics: m, log: log}
 	if c.answered == nil {
 		c.answered = func(time.Duration, error) {}
 	}
@@ -97,8 +103,56 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 	return c, nil
 }
 
-// close closes the client. No other call may be running.
 func (c *client) close() error { return errors.Join(c.readers.close(), c.asker.Close()) }
+
+// run sets new logins.
+func (c *client) run(ctx context.Context) error {
+	if c.cfg.KafkaLogin != nil {
+		c.cfg.KafkaLogin(ctx, c.setLogin)
+	}
+	return nil
+}
+
+// fill polls until the batch is full or nothing more is there.
+func (c *client) fill(to *consumer) (events int, err error) {
+	for events < batchItems {
+		n, other := c.poll(c.records[:batchItems-events])
+		for i := range c.records[:n] {
+			r := &c.records[i]
+			to.add(r.Topic, r.Partition, item{offset: r.Offset, value: r.Value})
+		}
+		clear(c.records[:n]) // releases their memory
+		events += n
+		switch ev := other.(type) {
+		case kafka.PartitionEOF:
+			to.add(*ev.Topic, ev.Partition, item{offset: int64(ev.Offset), kind: itemEnd})
+		case kafka.Error:
+			if err := c.failed(ev); err != nil {
+				return events, err
+			}
+		default:
+			return events, nil
+		}
+		events++
+	}
+	return events, nil
+}
+
+func (c *client) failed(err error) error {
+	if kafka.Fatal(err) {
+		return fmt.Errorf("kafka consumer: %w", err)
+	}
+	c.metrics.kafkaErrors.Inc()
+	if kafka.Follows(err) { // it was logged by its cause, with the broker's address
+		c.answered(0, cmp.Or(c.cause, c.login.explain(err)))
+		return nil
+	}
+	err = c.login.explain(err)
+	c.cause = err
+	c.answered(0, err)
+	c.log.Warn("kafka consumer", "err", err)
+	return nil
+}
 
 // poll stores in into records that are there now. See [kafka.Consumer.Records].
 func (c *client) poll(into []kafka.Record) (n int, other kafka.Event) {
@@ -125,7 +179,6 @@ func (c *client) setLogin(username, password string) error {
 	return errors.Join(c.readers.setLogin(username, password), c.asker.SetSaslCredentials(username, password))
 }
 
-// describe returns the topics' descriptions. It creates none.
 func (c *client) describe(ctx context.Context, names []string) (infos []topicInfo, err error) {
 	defer c.tell(ctx, time.Now(), &err)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -147,8 +200,6 @@ func (c *client) describe(ctx context.Context, names []string) (infos []topicInf
 	return infos, err
 }
 
-// offsets returns where the partitions begin and end. It leaves out those without
-// an answer, and returns one of the reasons.
 func (c *client) offsets(ctx context.Context, parts []*partition) (map[*partition]offsets, error) {
 	var lows, highs map[*partition]int64
 	var both errgroup.Group
@@ -170,7 +221,10 @@ func (c *client) offsets(ctx context.Context, parts []*partition) (map[*partitio
 	return found, err
 }
 
-// ends returns where the partitions end.
+func (c *client) since(ctx context.Context, parts []*partition, at time.Time) (map[*partition]int64, error) {
+	return c.listOffsets(ctx, parts, kafka.Since(at))
+}
+
 func (c *client) ends(ctx context.Context, parts []*partition) (map[*partition]int64, error) {
 	return c.listOffsets(ctx, parts, kafka.End)
 }

@@ -16,7 +16,7 @@ import (
 func TestFetchThatWaitsHoldsUpNothing(t *testing.T) {
 	broker, topic := testkit.Kafka(t), testkit.Name(t)
 	testkit.CreateTopic(t, broker, topic, 1, nil)
-	c, err := newClient(Config{Brokers: broker, Kafka: kafka.Settings{"fetch.wait.max.ms": "50000"}}, slog.New(slog.DiscardHandler))
+	c, err := newClient(Config{Brokers: broker, Kafka: kafka.Settings{"fetch.wait.max.ms": "50000"}}, newMetrics(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

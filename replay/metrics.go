@@ -91,7 +91,7 @@ func newMetrics() *metrics {
 		stales:         counter("replay_stale_opens_total", "Boards answered from their files because Redis did not answer."),
 		voidFiles:      by("kind", "replay_void_files_total", "Files and snapshots of boards that could be read and are void, by kind: sum (the members don't add up), topic, log (it lacks the records after it), proof (not Redis's board), gone, run or ahead (Redis has lost what is in it)."),
 		kafkaErrors:    counter("replay_kafka_errors_total", "Errors of the Kafka client and failed requests to Kafka."),
-		redisErrors:    counter("replay_redis_errors_total", "Reads of totals that Redis did not answer in full."),
+		redisErrors:    counter("replay_redis_errors_total", "Reads of totals, or of the log in Redis, that Redis did not answer in full."),
 		checks:         by("result", "audit_checks_total", "Comparisons of open boards with Redis, by result; unknown is one that could not be made."),
 		compared:       counter("audit_members_total", "Members compared with Redis."),
 		differences:    by("kind", "audit_differences_total", "Differences found between boards and Redis, by kind."),

@@ -90,6 +90,7 @@ type modelEnv struct {
 	workAt     time.Time
 	keepers    *modelKeepers // nil: there are none
 	far        *modelFar     // nil: it is the region of the writers
+	stream     *modelStream  // nil: the log is in Kafka
 
 	side *modelSidecar
 }
@@ -206,6 +207,12 @@ func (w *modelEnv) start() {
 	if w.far != nil {
 		cfg.Reached = w.far.reachedAt
 	}
+	if w.stream != nil {
+		w.stream.configure(&cfg)
+		if w.noWalk {
+			cfg.AuditRows = -1
+		}
+	}
 	r, err := New(cfg, boards, w.redis, w.log, nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -217,6 +224,19 @@ func (w *modelEnv) start() {
 	queue := newBatches()
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
+	w.side = &modelSidecar{runner: r, boards: boards, reader: newModelReader(w.kafka, r, queue)}
+	boards.opened = w.look
+	w.side.stop = func() {
+		cancel()
+		if err := group.Wait(); err != nil {
+			w.fail("the sidecar ended: %v", err)
+		}
+	}
+	defer synctest.Wait() // the board is made
+	if w.stream != nil {  // nothing of it is a model
+		group.Go(func() error { return r.Run(ctx) })
+		return
+	}
 	group.Go(func() error { return newDispatcher(&r.common, queue).run(ctx) })
 	group.Go(func() error { return newTotalsPoller(&r.common, r.keeper).run(ctx) })
 	group.Go(func() error { return r.asker.run(ctx) })
@@ -227,15 +247,6 @@ func (w *modelEnv) start() {
 	if cfg.Files != nil {
 		group.Go(func() error { return newSaver(&r.common, cfg.Files, r.cfg.SaveEvery).run(ctx) })
 	}
-	w.side = &modelSidecar{runner: r, boards: boards, reader: newModelReader(w.kafka, r, queue)}
-	boards.opened = w.look
-	w.side.stop = func() {
-		cancel()
-		if err := group.Wait(); err != nil {
-			w.fail("the sidecar ended: %v", err)
-		}
-	}
-	synctest.Wait() // the board is made
 }
 
 func (w *modelEnv) restart() {
@@ -255,6 +266,10 @@ func (w *modelEnv) change() {
 	}
 	u, ok := w.redis.change(op, w.member(), float64(1+w.rng.IntN(9)), time.Now().Add(clock))
 	if !ok || w.rng.Float64() < w.lost {
+		return
+	}
+	if w.stream != nil {
+		w.stream.add(&u)
 		return
 	}
 	p := &w.producers[w.rng.IntN(len(w.producers))]
@@ -297,8 +312,10 @@ func (w *modelEnv) tick() {
 		w.workAt = now.Add(time.Second)
 	}
 	w.far.replicate(now)
-	w.side.reader.watch(now, w.side.runner.topicsWake)
-	w.side.reader.read(now)
+	if w.stream == nil {
+		w.side.reader.watch(now, w.side.runner.topicsWake)
+		w.side.reader.read(now)
+	}
 	w.look()
 	w.lookAtFaults(now)
 }
@@ -481,6 +498,9 @@ func (w *modelEnv) disturb() {
 	if w.far != nil {
 		all = append(all, w.farDisturbances()...)
 	}
+	if w.stream != nil {
+		all = append(all, w.streamDisturbances()...)
+	}
 	event := all[w.rng.IntN(len(all))]
 	if w.noWalk && (event.name == "change by hand" || event.name == "memory changes") {
 		return
@@ -505,6 +525,9 @@ func (w *modelEnv) nameAnew() {
 func (w *modelEnv) failOver() {
 	w.redis.failOver(w.rng.IntN([]int{3, 20, 1000}[w.rng.IntN(3)]))
 	w.log.Info("after the failover", "redis", w.redis.now.state)
+	if w.stream != nil {
+		w.stream.failedOver()
+	}
 	if w.rng.IntN(2) == 0 {
 		w.redis.answer(true, 0)
 		w.until["redis"] = time.Now().Add(w.lasts())

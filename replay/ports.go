@@ -117,6 +117,16 @@ type Snapshots interface {
 	LoadNewer(ctx context.Context, board rankcache.BoardID, than *Saved) (Saved, []rankcache.Entry, error)
 }
 
+// RedisLog is the log of changes in Redis. Its methods may be called by several goroutines, Read by one at a time.
+type RedisLog interface {
+	// Read returns up to so many entries behind a place, at least one if one comes within wait. After an error the
+	// next call may read another log.
+	Read(ctx context.Context, after int64, most int, wait time.Duration) ([]wire.LogEntry, error)
+	// Ends returns the place of the first entry, and one behind that of the last that there ever was. They are the same
+	// if there is none.
+	Ends(context.Context) (first, end int64, err error)
+}
+
 // States is where a keeper publishes what it has read of all boards.
 type States interface {
 	// States returns the newest value. The error is why there is none that can be read.

@@ -17,7 +17,7 @@ import (
 // none of a partition that is not read any more does, and room that it left is used again.
 func TestReadersShareThePartitions(t *testing.T) {
 	broker := testkit.Kafka(t)
-	c, err := newClient(Config{Brokers: broker}, slog.New(slog.DiscardHandler))
+	c, err := newClient(Config{Brokers: broker}, newMetrics(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

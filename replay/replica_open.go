@@ -27,7 +27,7 @@ func (r *replica) begin(t *topic) {
 		r.fault = nil
 		r.epoch++
 	}
-	r.sources.begin(t, false)
+	r.sources.begin(t, t.isStream() && !r.file.isOf(t)) // what is before, Redis alone has
 	r.wake.wake()
 }
 

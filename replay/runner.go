@@ -15,7 +15,7 @@ import (
 	"rankcache"
 )
 
-// Runner keeps a set of boards filled from Kafka. Its methods may be called by any goroutine.
+// Runner keeps a set of boards filled from their log, in Kafka or in Redis. Its methods may be called by any goroutine.
 type Runner struct {
 	common
 	members *membership
@@ -66,19 +66,17 @@ func (r *Runner) Status() []rankcache.BoardStatus {
 // Run fills boards until ctx ends, and then leaves them as they are. It fails if the Kafka client can't be made or has
 // failed for good; a Kafka or a Redis that can't be reached is no error. Run may be called once.
 func (r *Runner) Run(ctx context.Context) error {
-	c, err := newClient(r.cfg, r.log)
+	source, err := r.newLog()
 	if err != nil {
 		return err
 	}
 	queue := newBatches()
-	consumer := newConsumer(c, queue, r.metrics, r.log)
+	consumer := newConsumer(source, queue)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return consumer.run(ctx) })
 	group.Go(func() error { return newDispatcher(&r.common, queue).run(ctx) })
-	if r.cfg.KafkaLogin != nil {
-		group.Go(func() error { r.cfg.KafkaLogin(ctx, c.setLogin); return nil })
-	}
-	group.Go(func() error { return newTopicWatcher(&r.common, c, consumer).run(ctx) })
+	group.Go(func() error { return source.run(ctx) })
+	group.Go(func() error { return newTopicWatcher(&r.common, source, consumer).run(ctx) })
 	group.Go(func() error { return newTotalsPoller(&r.common, r.keeper).run(ctx) })
 	group.Go(func() error { return r.asker.run(ctx) })
 	if r.cfg.AuditRows > 0 && r.cfg.TotalSource == TotalSeq {
@@ -89,7 +87,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	if r.cfg.Files != nil {
 		group.Go(func() error { return r.Save(ctx, r.cfg.Files, r.cfg.SaveEvery) })
 	}
-	return errors.Join(group.Wait(), c.close())
+	return errors.Join(group.Wait(), source.close())
 }
 
 // Save saves each open board to files every so often, if it has changed or its copy there will soon be too old, and
@@ -142,7 +140,10 @@ func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.
 		log.Topic = ""
 	}
 	f := newFeed(id, log, r.boards, &r.held, r.metrics, now)
-	f.sources.alone, f.sources.reached = alone, r.cfg.Reached
+	f.sources.alone, f.sources.reached, f.sources.logIn = alone, r.cfg.Reached, "Kafka"
+	if r.cfg.RedisLog != nil {
+		f.sources.logIn = "the log in Redis"
+	}
 	f.sources.readingLasts = missedReadings * r.cfg.TotalsEvery
 	f.restoring.Store(r.filler.hasFiles())
 	b := &followed{f, stop, make(chan struct{})}

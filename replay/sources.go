@@ -36,6 +36,7 @@ type sources struct {
 	// Why Kafka or Redis did not answer the last time, empty if it did.
 	kafkaErr, redisErr string
 	readingLasts       time.Duration    // for how long a reading tells where Redis is. It is set at the start.
+	logIn              string           // where the log is, for operators. It is set at the start.
 	alone              bool             // Redis is the only source: no log is read. It is set at the start.
 	reached            func() time.Time // [Config].Reached. It is set at the start.
 }
@@ -242,6 +243,12 @@ func (f *fileState) resumePoint() *Saved {
 func (f *fileState) isOfAnother(t *topic) bool {
 	s := f.entries()
 	return s != nil && s.TopicID != t.id
+}
+
+// isOf returns whether the board has the records of a topic before a place there.
+func (f *fileState) isOf(t *topic) bool {
+	s := f.resumePoint()
+	return s != nil && s.TopicID == t.id
 }
 
 // isYounger returns whether there are entries that are known to be no older than maxAge.

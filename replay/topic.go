@@ -11,7 +11,7 @@ import (
 // sets the plain fields before it hands the value to the consumer; after that they are only read.
 type topic struct {
 	name string
-	id   string // Kafka's; another id is another topic of the same name
+	id   string // Kafka's, or streamID; another id is another topic of the same name
 	// reset is set if earlier records of this name are void.
 	reset bool
 	// parts are one partition for boards with seqs, unless the topic is shared.
@@ -50,7 +50,11 @@ type partition struct {
 	// next is the offset before which everything has been applied, set by the dispatcher.
 	next atomic.Int64
 
+	// passed is set once a log in Redis was read to its end: what was lost of it never arrives.
+	passed atomic.Bool
+
 	reached int64 // the dispatcher's own: as next, but not yet applied
+	atEnd   bool  // the dispatcher's own: as passed, but not yet applied
 }
 
 // topicInfo is Kafka's description of a topic. It has no partitions if the topic does not exist.
@@ -72,6 +76,9 @@ func newTopic(info topicInfo, reset bool) *topic {
 	return t
 }
 
+// isStream tells that offsets are places in the log in Redis: their differences are no numbers of records.
+func (t *topic) isStream() bool { return t.id == streamID }
+
 // setOffsets sets where the partition begins and ends; false if found has no answer.
 func (p *partition) setOffsets(found map[*partition]offsets) bool {
 	at, ok := found[p]
@@ -86,24 +93,44 @@ func (p *partition) start(from int64) {
 	p.next.Store(from)
 }
 
+// advance counts what was reached as applied. Only the dispatcher calls it.
+func (p *partition) advance() {
+	p.next.Store(p.reached)
+	if p.atEnd {
+		p.passed.Store(true)
+	}
+}
+
+// back has reading go on from an earlier offset. Only the dispatcher calls it.
+func (p *partition) back(to int64) {
+	p.reached = to
+	p.next.Store(to)
+}
+
 // ended returns whether the records that the log held when reading began have been applied. It
 // goes by position: control records and what compaction removed never arrive.
-func (p *partition) ended() bool { return p.next.Load() >= p.high }
+func (p *partition) ended() bool { return p.passed.Load() || p.next.Load() >= p.high }
 
 func (t *topic) ended() bool {
 	return !slices.ContainsFunc(t.parts, func(p *partition) bool { return !p.ended() })
 }
 
-// left returns how many records are left to read up to the end at the start.
+// left returns how many records are left to read up to the end at the start; 0 if that is not known.
 func (t *topic) left() (n int64) {
+	if t.isStream() {
+		return 0
+	}
 	for _, p := range t.parts {
 		n += max(0, p.high-p.next.Load())
 	}
 	return n
 }
 
-// size returns how many records the log had when reading began.
+// size returns how many records the log had when reading began; 0 if that is not known.
 func (t *topic) size() (n int64) {
+	if t.isStream() {
+		return 0
+	}
 	for _, p := range t.parts {
 		n += p.high - p.from
 	}

@@ -13,7 +13,7 @@ import (
 // topicWatcher keeps the consumer assigned to the topics of the followed boards.
 // Its fields belong to the goroutine of run.
 type topicWatcher struct {
-	client   *client
+	source   changeLog
 	consumer *consumer
 	feeds    *feeds
 	cfg      Config
@@ -26,8 +26,8 @@ type topicWatcher struct {
 	backlog *atomic.Int64     // set to the records of all logs when their reading began
 }
 
-func newTopicWatcher(c *common, client *client, consumer *consumer) *topicWatcher {
-	return &topicWatcher{client: client, consumer: consumer, feeds: &c.feeds, cfg: c.cfg, wake: c.topicsWake, metrics: c.metrics,
+func newTopicWatcher(c *common, source changeLog, consumer *consumer) *topicWatcher {
+	return &topicWatcher{source: source, consumer: consumer, feeds: &c.feeds, cfg: c.cfg, wake: c.topicsWake, metrics: c.metrics,
 		log: c.log, known: make(map[string]*topic), backlog: &c.backlog}
 }
 
@@ -62,7 +62,7 @@ func (w *topicWatcher) poll(ctx context.Context) error {
 	var err error
 	if names := w.due(wanted); len(names) > 0 {
 		var infos []topicInfo
-		infos, err = w.client.describe(ctx, names)
+		infos, err = w.source.describe(ctx, names)
 		for _, info := range infos {
 			w.plan(info, wanted[info.name], &todo)
 		}
@@ -192,7 +192,7 @@ func (w *topicWatcher) missing(t *topic, boards []*feed, todo *topicChanges) {
 // carryOut finds out where the new readings begin and sends them to the consumer.
 // A topic whose offsets are not known yet is left for the next poll.
 func (w *topicWatcher) carryOut(ctx context.Context, todo *topicChanges) error {
-	void, unknown := todo.fetchOffsets(ctx, w.client)
+	void, unknown := todo.fetchOffsets(ctx, w.source)
 	for _, b := range void {
 		w.metrics.voidFiles.WithLabelValues(kindLog).Inc()
 		w.log.Warn("log lacks the records after the saved boards: it is read from its beginning", "topic", b.name)
@@ -255,7 +255,7 @@ func (w *topicWatcher) readEnds(ctx context.Context, wanted map[string][]*feed) 
 		return nil
 	}
 	requested := time.Now()
-	found, err := w.client.ends(ctx, parts)
+	found, err := w.source.ends(ctx, parts)
 	for _, t := range topics {
 		t.setEnd(requested, found)
 	}

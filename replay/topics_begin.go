@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-
-	"rankcache/internal/kafka"
 )
 
 // topicChanges are what is to be read from now on, and what no more.
@@ -17,7 +15,7 @@ type topicChanges struct {
 
 // fetchOffsets finds out where the new readings begin, and drops those for which Kafka has no answer. It returns those
 // whose log lacks the records after the boards' files.
-func (c *topicChanges) fetchOffsets(ctx context.Context, from *client) (void []*beginning, err error) {
+func (c *topicChanges) fetchOffsets(ctx context.Context, from changeLog) (void []*beginning, err error) {
 	var parts []*partition
 	for _, b := range c.start {
 		parts = append(parts, b.parts...)
@@ -38,13 +36,13 @@ func (c *topicChanges) fetchOffsets(ctx context.Context, from *client) (void []*
 
 // skipOlder has shared topics read from where the updates begin of boards without files, and drops those
 // for which Kafka has no answer.
-func (c *topicChanges) skipOlder(ctx context.Context, from *client) (err error) {
+func (c *topicChanges) skipOlder(ctx context.Context, from changeLog) (err error) {
 	c.start = slices.DeleteFunc(c.start, func(b *beginning) bool {
 		since := b.since()
 		if since.IsZero() {
 			return false
 		}
-		found, failed := from.listOffsets(ctx, b.parts, kafka.Since(since))
+		found, failed := from.since(ctx, b.parts, since)
 		for p, first := range found {
 			if b.resumeAt == nil || first < p.from {
 				p.start(first)

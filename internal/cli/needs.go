@@ -19,7 +19,7 @@ import (
 
 // RedisNeed returns Redis as a role needs it. total is the value of --total; more, if not nil, is asked with it.
 func (o *Options) RedisNeed(client redis.UniversalClient, role, total string, more func(context.Context) error) func(context.Context) error {
-	rights := doctor.Redis{Client: client, Names: o.Names, Total: total, Log: o.LogInRedis}
+	rights := doctor.Redis{Client: client, Names: o.Names, Total: total, Log: o.LogInRedis()}
 	check := func(ctx context.Context) error { _, err := origin.CheckMaster(ctx, client); return err }
 	if o.RedisRole == origin.RoleReplica {
 		rights.Lags = func(ctx context.Context) (string, error) { return origin.CheckReplica(ctx, client) }

@@ -106,6 +106,31 @@ func (o *Options) KafkaSettings() map[string]string {
 // HasKafka reports whether brokers are named.
 func (o *Options) HasKafka() bool { return o.KafkaSettings()["bootstrap.servers"] != "" }
 
+// Where the log of changes may be.
+const LogKafka, LogRedis, LogBoth = "kafka", "redis", "both"
+
+// LogInRedis reports whether Redis has the log of changes.
+func (o *RedisOptions) LogInRedis() bool { return o.Log == LogRedis || o.Log == LogBoth }
+
+// RegisterLog registers where the log of changes is that boards are filled from.
+func (o *Options) RegisterLog(flags *pflag.FlagSet) {
+	ChoiceVar(flags, &o.Log, "log", "", LogKafka, "where the log of changes is that whole boards are filled from: kafka (--kafka), or redis, where rankcache write --log redis keeps it; --redis-mode is then single or sentinel", LogKafka, LogRedis)
+}
+
+// HasLog reports whether there is a log of changes that whole boards can be filled from.
+func (o *Options) HasLog() bool { return o.LogInRedis() || o.HasKafka() }
+
+// CheckLog refuses a rooms file that needs a log of changes, or Kafka, that there is not.
+func (o *Options) CheckLog(f *rooms.File) error {
+	switch {
+	case o.HasKafka():
+		return nil
+	case o.HasLog():
+		return f.CheckWithoutKafka()
+	}
+	return f.CheckWithoutLog()
+}
+
 // NeedKafka refuses settings without brokers for a command, and what it does with Kafka.
 func (o *Options) NeedKafka(command, what string) error {
 	if o.HasKafka() {

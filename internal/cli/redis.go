@@ -30,7 +30,7 @@ type RedisOptions struct {
 	RedisTimeout time.Duration
 	RedisRole    string // "" for a master ([origin.Options])
 	NotePlace    bool   // set by a command that may write to all of Redis ([origin.Options])
-	LogInRedis   bool   // set by a command that has the log of changes there
+	Log          string // where the log of changes is: LogKafka (also ""), LogRedis or, of a writer, LogBoth
 }
 
 // RegisterRedis registers how Redis is reached.

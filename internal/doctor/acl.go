@@ -25,7 +25,7 @@ type permission struct {
 
 // String returns the command as it is written in an ACL.
 func (a permission) String() string {
-	if a.args[0] == "CLUSTER" || a.args[0] == "MEMORY" {
+	if slices.Contains([]any{"CLUSTER", "MEMORY", "XINFO"}, a.args[0]) {
 		return fmt.Sprintf("%s|%s", a.args[0], a.args[1])
 	}
 	return fmt.Sprint(a.args[0])
@@ -63,6 +63,9 @@ func (r Redis) needs(role string) []permission {
 			list = append(list, read("GET", seq))
 		}
 		list = append(list, none("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
+		if r.Log {
+			list = append(list, read("XREAD", "STREAMS", wire.LogKey, "$"), read("XINFO", "STREAM", wire.LogKey))
+		}
 		reads := r.Names.ReadsKey("doctor")
 		if role == "serve" { // approximate ranks; of the fleet's hot boards; its page tells of damaged masters
 			ladder, lease := r.Names.LadderKey(probeBoard), r.Names.LadderLeaseKey(probeBoard)

@@ -33,6 +33,7 @@ const (
 	CheckRedis  = "redis"
 	CheckBoards = "boards"
 	CheckKafka  = "kafka"
+	CheckLog    = "log"
 )
 
 // Checks returns the checks of Redis; all depend on the first.
@@ -129,6 +130,24 @@ func (r Redis) clock(ctx context.Context) Verdict {
 	}
 	trip := time.Since(begin)
 	return judgeSkew("Redis", theirs.Sub(begin.Add(trip/2)), trip/2)
+}
+
+// LogCheck returns the check of the log of changes in Redis.
+func (r Redis) LogCheck() Check {
+	return Check{CheckLog, []string{CheckRedis}, func(ctx context.Context) Verdict {
+		info, err := r.Client.XInfoStream(ctx, wire.LogKey).Result()
+		switch {
+		case redis.HasErrorPrefix(err, "no such key"):
+			return okf("log: Redis, key %s, which has nothing yet: rankcache write --log redis makes it with the first change of a super-hot board", wire.LogKey)
+		case redis.HasErrorPrefix(err, "WRONGTYPE"):
+			return failf("key %s is no stream, so no board is whole in memory: check what else uses it, and delete it", wire.LogKey)
+		case away(err):
+			return Unasked(err)
+		case err != nil:
+			return warnf("the log of changes, key %s: %s", wire.LogKey, explain(err))
+		}
+		return okf("log: Redis, key %s with %d entries", wire.LogKey, info.Length)
+	}}
 }
 
 // HotKeys returns the check of HOTKEYS, for --hot-source redis.

@@ -41,11 +41,12 @@ boards linger in memory, when they expire, and the next board; and how many boar
 	output := cli.OutputFlag(check.Flags(), "text")
 	var o cli.Options
 	check.Flags().StringVar(&o.Kafka, "kafka", "", "Kafka `brokers` of the sidecars, which are not called; empty: none, and what needs Kafka is refused")
+	o.RegisterLog(check.Flags())
 	check.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if o.KafkaKeys, err = cli.LoadConfig(cmd); err != nil {
 			return err
 		}
-		return checkRooms(cmd.OutOrStdout(), args[0], *output, o.HasKafka(), time.Now())
+		return checkRooms(cmd.OutOrStdout(), args[0], *output, &o, time.Now())
 	}
 	rooms.AddCommand(check, cli.FromConfig(newRoomsListCommand()), cli.FromConfig(newRoomsSetCommand()), cli.FromConfig(newRoomsDeleteCommand()), cli.FromConfig(newRoomsBypassCommand()))
 	return rooms
@@ -114,14 +115,14 @@ func expiryText(c *rooms.Class) string {
 	return "never, or by --board-life of the writers"
 }
 
-func checkRooms(to io.Writer, path, output string, kafka bool, now time.Time) error {
+func checkRooms(to io.Writer, path, output string, o *cli.Options, now time.Time) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read rooms file: %w", err)
 	}
 	parsed, err := rooms.Parse(data)
-	if err == nil && !kafka {
-		err = parsed.CheckWithoutLog()
+	if err == nil {
+		err = o.CheckLog(parsed)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -156,6 +157,9 @@ func checkRooms(to io.Writer, path, output string, kafka bool, now time.Time) er
 				fmt.Fprintf(to, "%s is rolling (%s): two changes more for each increment, and one prime for each member in a period, at most %d at --prime-rate %d of the controller.\n",
 					c.Name, c.Rolling, c.MostPrimes, controller.DefaultPrimeRate)
 			}
+		}
+		if o.LogInRedis() {
+			fmt.Fprintln(to, "Log of changes: Redis.")
 		}
 		_, err := fmt.Fprintf(to, "Boards of no class expire %s.\n%s", expiryText(nil), &s.Memory)
 		return err

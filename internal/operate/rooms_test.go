@@ -76,7 +76,7 @@ func TestRoomsCheckShowsClasses(t *testing.T) {
 	}
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 22, 9, 20, 0, 0, time.UTC)
-	if err := checkRooms(&out, file, "text", true, now); err != nil {
+	if err := checkRooms(&out, file, "text", &cli.Options{Kafka: "k:1"}, now); err != nil {
 		t.Fatal(err)
 	}
 	want := file + ` is good: 0 rooms (0 super-hot, 0 hot, 0 blocked), 0 board rules, 6 classes
@@ -95,7 +95,7 @@ In memory: 2 boards, before periods begin up to 2 more, and after they have ende
 	}
 	out.Reset()
 	var got RoomsSummary
-	if err := checkRooms(&out, file, "json", true, now); err != nil {
+	if err := checkRooms(&out, file, "json", &cli.Options{Kafka: "k:1"}, now); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 6 || got.Memory != (boardsInMemory{2, 2, 4}) || got.Classes[2].Expires != "8760h0m0s after the last change" || !got.Classes[1].Durable || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {

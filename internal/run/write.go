@@ -52,13 +52,9 @@ type WriteOptions struct {
 	orderBuckets   int
 	memberChanges  int
 	topics         writer.Topics
-	log            string // where the changes are logged
 	logSize        string
 	logBytes       int64 // of the log in Redis; 0: there is none
 }
-
-// Values of --log.
-const logKafka, logRedis, logBoth = "kafka", "redis", "both"
 
 // NewWriteCommand returns rankcache write.
 func NewWriteCommand() *cobra.Command {
@@ -97,7 +93,7 @@ func (o *WriteOptions) Register(flags *pflag.FlagSet) {
 	cli.Group(flags, "Ports, callers, stopping")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	flags.StringVar(&o.groupInstance, "group-instance", "", "`name` of this writer in the group, unique and the same after a restart, such as the pod's: one that is killed then goes on without waiting for its session to time out; empty: none")
-	cli.ChoiceVar(flags, &o.log, "log", "", logKafka, "where the updates are for the sidecars: kafka, redis (a stream; no Kafka at all), or both, while a fleet moves from one to the other", logKafka, logRedis, logBoth)
+	cli.ChoiceVar(flags, &o.Log, "log", "", cli.LogKafka, "where the updates are for the sidecars: kafka, redis (a stream; no Kafka at all), or both, while a fleet moves from one to the other", cli.LogKafka, cli.LogRedis, cli.LogBoth)
 	flags.StringVar(&o.logSize, "log-size", "64MiB", "about how many `bytes` the log in Redis may have, with --log redis or both: sidecars that were away for longer than it reaches read boards anew")
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
 	flags.IntVar(&o.topics.LedgerPartitions, "ledger-partitions", writer.DefaultLedgerPartitions, "partitions of the ledger's topic, if it is missing and made")
@@ -158,25 +154,25 @@ func newWriter(o *WriteOptions, log *slog.Logger) (*Writer, error) {
 
 // checkLog checks where the log of changes is to be, and what that needs.
 func (o *WriteOptions) checkLog() error {
-	if o.log == logRedis && o.HasKafka() {
+	if o.Log == cli.LogRedis && o.HasKafka() {
 		return cli.Usagef("--log redis is for a writer without Kafka: leave out --kafka, or set --log both")
 	}
-	if o.log != logRedis {
+	if o.Log != cli.LogRedis {
 		if err := o.NeedKafka("write", "where its commands and updates are"); err != nil {
 			return fmt.Errorf("%w; or --log redis, to have the updates in Redis", err)
 		}
 	}
-	if o.log == logKafka {
+	if o.Log == cli.LogKafka {
 		return nil
 	}
 	if o.RedisMode == origin.ModeCluster {
-		return cli.Usagef("--log %s: a Redis Cluster can't have the log, it needs Kafka: --log kafka", o.log)
+		return cli.Usagef("--log %s: a Redis Cluster can't have the log, it needs Kafka: --log kafka", o.Log)
 	}
 	bytes, err := humanize.ParseBytes(o.logSize)
 	if err != nil || bytes < minLogSize || bytes > math.MaxInt64 {
 		return cli.Usagef("--log-size %q: want bytes such as 64MiB, and at least 1MiB", o.logSize)
 	}
-	o.LogInRedis, o.logBytes = true, int64(bytes)
+	o.logBytes = int64(bytes)
 	return nil
 }
 
@@ -184,7 +180,7 @@ const minLogSize = 1 << 20 // in bytes: a smaller number lacks its unit by mista
 
 // kafka returns the settings of Kafka, nil if there is none.
 func (o *WriteOptions) kafka() map[string]string {
-	if o.log == logRedis {
+	if o.Log == cli.LogRedis {
 		return nil
 	}
 	return o.KafkaSettings()
@@ -202,7 +198,7 @@ func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
 	boards := origin.New(w.redis, o.Names, origin.WithTimeout(o.RedisTimeout))
 	w.boards = boards
-	w.Rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, NoKafka: o.log == logRedis, Origin: boards, Histories: boards.Histories,
+	w.Rooms = roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, NoKafka: o.Log == cli.LogRedis, Origin: boards, Histories: boards.Histories,
 		Shared: o.SharedRooms(w.redis), Log: log}, w.Registry)
 	if err := w.Rooms.Load(); err != nil {
 		return cli.Usagef("--rooms: %w", err)
@@ -237,7 +233,7 @@ func (w *Writer) waitForAll() {
 		kafka.Makes = append(kafka.Makes, o.Names.Commands)
 	}
 	w.needs = health.Needs{cli.ServiceRedis: health.NewNeed(cli.AnswerLasts).Require(o.RedisNeed(w.redis, "write", "", w.writer.CompareClock), nil)}
-	if o.log != logRedis {
+	if o.Log != cli.LogRedis {
 		w.needs[cli.ServiceKafka] = o.KafkaNeed(kafka)
 	}
 	w.ready = cli.Readiness(w.needs, w.Rooms)
@@ -274,7 +270,7 @@ func (w *Writer) run(ctx context.Context) error {
 		return nil
 	})
 	w.log.Info("writing", "scores", w.Listeners.Addr("scores"), "health", w.Listeners.Addr("health"),
-		"log", w.options.log, "group", w.options.group, "version", cli.Version)
+		"log", w.options.Log, "group", w.options.group, "version", cli.Version)
 	return group.Wait()
 }
 

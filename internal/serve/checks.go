@@ -118,7 +118,7 @@ func (t *targets) ledgerChecks() []doctor.Check {
 
 // checks returns all checks in the order of the report: those on which others depend come first.
 func (t *targets) checks() []doctor.Check {
-	r := doctor.Redis{Client: t.redis, Mode: t.RedisMode, Names: t.Names, Total: t.total, Log: t.LogInRedis, Roles: t.roles}
+	r := doctor.Redis{Client: t.redis, Mode: t.RedisMode, Names: t.Names, Total: t.total, Log: t.LogInRedis(), Roles: t.roles}
 	r.User, _ = t.Credentials()
 	if t.isReplica() {
 		r.Lags = func(ctx context.Context) (string, error) { return origin.CheckReplica(ctx, t.redis) }
@@ -126,6 +126,9 @@ func (t *targets) checks() []doctor.Check {
 	checks := append([]doctor.Check{{Name: doctor.CheckRooms, Look: t.roomsFile}}, r.Checks()...)
 	checks = append(checks, t.reads.checks()...)
 	checks = append(checks, doctor.Boards(t.readBoards), r.Expiry(t.endless))
+	if r.Log {
+		checks = append(checks, r.LogCheck())
+	}
 	checks = append(checks, t.kafka.Checks()...)
 	checks = append(checks, t.kafka.CommandTimes(t.periodic), t.kafka.Durable(t.durableOrders))
 	if slices.Contains(t.roles, "controller") {
@@ -148,7 +151,7 @@ func (t *targets) checks() []doctor.Check {
 	checks = append(checks, doctor.Check{Name: "memory", Needs: []string{doctor.CheckBoards}, Look: t.memory}, doctor.OpenFiles(cli.Conns(t.addresses())),
 		doctor.Check{Name: "ports", Look: t.ports})
 	if !t.HasKafka() {
-		doctor.WithoutKafka(checks, t.roles, t.LogInRedis)
+		doctor.WithoutKafka(checks, t.roles, t.LogInRedis())
 	}
 	return checks
 }
@@ -236,8 +239,8 @@ func (t *targets) parseRooms() (*rooms.File, error) {
 	if err == nil {
 		err = parsed.CheckBoards(t.Names.CheckBoard)
 	}
-	if err == nil && !t.HasKafka() {
-		err = parsed.CheckWithoutLog()
+	if err == nil {
+		err = t.CheckLog(parsed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Rooms, err)

@@ -32,7 +32,10 @@ func (s callWatch) buildDependencies() {
 	if o := s.options; o.profiles.url.Get() == "" && o.profiles.redisKey == "" {
 		s.services[cli.ServiceProfiles].Off("")
 	}
-	if !s.options.HasKafka() {
+	switch {
+	case s.options.LogInRedis():
+		s.services[cli.ServiceKafka].Off("log: Redis (--log redis)")
+	case !s.options.HasKafka():
 		s.services[cli.ServiceKafka].Off("no Kafka: --kafka is not set")
 	}
 	if s.options.ledgerURL == "" {

@@ -60,6 +60,8 @@ enough. Without one each sidecar looks after itself.`,
 // Register registers the flags.
 func (o *KeepOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Options.Register(flags)
+	o.RegisterLog(flags)
+	cli.Group(flags, "Redis, Kafka, rooms")
 	flags.StringVar(&o.health, "health", defaultKeepHealth, "`address` of the health port, with /status and /metrics")
 	flags.StringVar(&o.id, "keeper-id", "", "`name` of this keeper; empty: host name and process id")
 	o.poll.RegisterKeeper(flags)

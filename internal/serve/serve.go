@@ -76,6 +76,8 @@ the boards that rankcache keep has saved for the whole fleet.`,
 // Register registers the flags.
 func (o *Options) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
+	o.RegisterLog(flags)
+	cli.Group(flags, "Redis, Kafka, rooms")
 	flags.StringVar(&o.data, "data", DefaultData, "`address` of the data port, for the app; keep it on loopback")
 	flags.StringVar(&o.socket, "socket", "", "Unix socket `file` for the app, in addition to the data port")
 	cli.RegisterAdmin(flags, &o.admin)

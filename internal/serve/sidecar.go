@@ -105,7 +105,7 @@ func (s *Sidecar) startup() (bool, string) {
 		return false, cli.ServiceKafka + ": " + kafka.Status().LastError
 	case !s.Rooms.Resolved() && !waited:
 		return false, "waiting for Redis: which rooms are set at run time, and which boards run in them"
-	case !s.options.HasKafka():
+	case !s.options.HasLog():
 		return true, ""
 	case !s.admission.Decided() && !waited:
 		return false, "waiting for Redis: how large the boards are"

@@ -27,6 +27,7 @@ import (
 	"rankcache/sidecar/adminapi"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
+	"rankcache/wire"
 )
 
 // newSidecar builds every part and opens the listeners, so that a bad setting is an error at once. It starts nothing.
@@ -111,15 +112,19 @@ func (s *Sidecar) buildReplay() (err error) {
 	if s.reached != nil { // states are read from the replica itself
 		states, reached = nil, s.reached.At
 	}
+	inRedis, err := s.redisLog()
+	if err != nil {
+		return err
+	}
 	s.runner, err = replay.New(replay.Config{
-		Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
+		RedisLog: inRedis, Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline,
 		States: states, Reached: reached, Files: files, Snapshots: shared, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
 	}, FilledBoards{s.Local, s.profiles, func() *rooms.File { return s.Rooms.File() }}, GateOrigin{s.origin}, s.log, s.Registry)
-	if o.HasKafka() { // else no board is whole here
+	if o.HasLog() { // else no board is whole here
 		s.parts = append(s.parts, background(s.runner.Run))
 	}
 	return err
@@ -131,9 +136,31 @@ func (s *Sidecar) states() *keeper.Value {
 	return &keeper.Value{Redis: s.redis, Key: s.options.Names.StatesKey(instance), Written: s.options.Names.WrittenKey(instance), Instance: instance, Timeout: s.options.RedisTimeout}
 }
 
-// boardLog returns where the updates of a board are, as the rooms file in force has it.
+// boardLog returns where the updates of a board are, as the rooms file in force has it. In the log in Redis those of all
+// are, and a board that begins with it needs nothing from before.
 func (s *Sidecar) boardLog(id rankcache.BoardID) rooms.Log {
-	return s.Rooms.File().Log(s.options.Names, id)
+	log := s.Rooms.File().Log(s.options.Names, id)
+	if s.options.LogInRedis() {
+		log.Topic, log.Shared, log.First = wire.LogKey, true, time.Now()
+	}
+	return log
+}
+
+// redisLog returns the log of changes in Redis, nil if it is in Kafka.
+func (s *Sidecar) redisLog() (replay.RedisLog, error) {
+	switch o := s.options; {
+	case !o.LogInRedis():
+		return nil, nil
+	case o.isReplica():
+		return nil, cli.Usagef("--log redis can't be used with --redis-role replica: regions follow a log in Kafka")
+	case o.total != "seq":
+		return nil, cli.Usagef("--log redis can't be used with --total %s: its changes have seqs", o.total)
+	}
+	log, err := s.origin.Log()
+	if err != nil {
+		return nil, cli.Usagef("--log redis: %w", err)
+	}
+	return log, nil
 }
 
 // orNever returns a setting for replay, where a negative one is never and 0 the default.
@@ -156,7 +183,7 @@ func replayTotal(total string) replay.TotalSource {
 
 func (s *Sidecar) buildRooms() error {
 	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
-	cfg := roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, NoLog: !s.options.HasKafka(), Origin: s.origin, Histories: s.origin.Histories, Shared: s.options.SharedRooms(s.redis), Changed: changed, Log: s.log}
+	cfg := roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, NoLog: !s.options.HasLog(), NoKafka: s.options.HasLog() && !s.options.HasKafka(), Origin: s.origin, Histories: s.origin.Histories, Shared: s.options.SharedRooms(s.redis), Changed: changed, Log: s.log}
 	if s.kept != nil { // a nil *Store in the interface would not be nil
 		cfg.Kept = s.kept
 	}
@@ -254,7 +281,7 @@ func (s *Sidecar) buildAdmission() error {
 	s.memory.budget() // limits Go from the start
 	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.headers()}, Usage: heldBoards{s.Local}.held,
 		Follow: s.runner.Follow, Log: s.log}, s.Registry)
-	if s.options.HasKafka() {
+	if s.options.HasLog() {
 		s.parts = append(s.parts, s.admission)
 	}
 	return nil
