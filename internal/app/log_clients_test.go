@@ -79,10 +79,12 @@ func TestClientsWriteWholeBoards(t *testing.T) {
 	write(20)
 	same()
 	for what, change := range map[string]func() error{
-		"trimmed":      func() error { return client.ZRemRangeByRank(ctx, r.board, 0, 3).Err() },
-		"past it":      func() error { return direct.ZAdd(ctx, r.board, redis.Z{Score: 9, Member: "foreign"}).Err() },
-		"deleted":      func() error { return client.Del(ctx, r.board).Err() },
-		"deleted past": func() error { return errors.Join(direct.Del(ctx, r.board).Err(), direct.ZAdd(ctx, r.board, redis.Z{Score: 9, Member: "old"}).Err()) },
+		"trimmed": func() error { return client.ZRemRangeByRank(ctx, r.board, 0, 3).Err() },
+		"past it": func() error { return direct.ZAdd(ctx, r.board, redis.Z{Score: 9, Member: "foreign"}).Err() },
+		"deleted": func() error { return client.Del(ctx, r.board).Err() },
+		"deleted past": func() error {
+			return errors.Join(direct.Del(ctx, r.board).Err(), direct.ZAdd(ctx, r.board, redis.Z{Score: 9, Member: "old"}).Err())
+		},
 		"renamed": func() error {
 			return errors.Join(client.ZAdd(ctx, "draft", redis.Z{Score: 2, Member: "x"}).Err(), client.Rename(ctx, "draft", r.board).Err())
 		},

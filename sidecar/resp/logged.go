@@ -30,6 +30,7 @@ var (
 var unsureScript = wire.Script(`local meta = redis.call('GET', KEYS[1])
 if meta and not META_UNREADABLE and meta:byte(2) % 16 < 2 then
   redis.call('SETRANGE', KEYS[1], 1, string.char(meta:byte(2) % 16 + math.floor(meta:byte(2) / 128) * 128 + 32))
+  redis.call('DEL', KEYS[2])
 end
 return 0`)
 
@@ -57,7 +58,7 @@ func (l *loggedWrites) board(key []byte) (rankcache.BoardID, bool) {
 // unsure has the sums of boards unknown, before or after a command that the script does not know.
 func (l *loggedWrites) unsure(boards []rankcache.BoardID) bool {
 	for _, b := range boards {
-		if reply, err := l.learner.ask("EVAL", unsureScript, "1", l.names.MetaKey(b)); err != nil || reply[0] == '-' {
+		if reply, err := l.learner.ask("EVAL", unsureScript, "2", l.names.MetaKey(b), l.names.CountKey(b)); err != nil || reply[0] == '-' {
 			return false
 		}
 	}
@@ -79,9 +80,9 @@ func (l *loggedWrites) appendScript(dst, name []byte, args [][]byte, proto versi
 		return dst, false
 	}
 	const before = 4 // arguments of the script before the command
-	dst = appendArray(dst, 5+before+len(args))
+	dst = appendArray(dst, 6+before+len(args))
 	dst = append(dst, name...)
-	dst = appendCommandRest(dst, "2", string(args[1]), l.names.MetaKey(b), string(b),
+	dst = appendCommandRest(dst, "3", string(args[1]), l.names.MetaKey(b), l.names.CountKey(b), string(b),
 		strconv.Itoa(int(proto)), strconv.Itoa(before+1+first), strconv.Itoa(step))
 	for _, a := range args {
 		dst = appendBulk(dst, a)

@@ -1,8 +1,9 @@
 -- Runs the command of a client on a followed board, and adds up and logs what it changes, as the writer's apply.lua does.
--- KEYS: board, its meta. ARGV: the board's id; 3 if the client speaks RESP3; where the first of the command's members stands
+-- KEYS: board, its meta, how far it is added up. ARGV: the board's id; 3 if the client speaks RESP3; where the first of the command's members stands
 -- here, and how far apart they are (0: the command is about the whole key); and the command, which has the board's key.
--- Returns Redis's reply to the command. What can't be added up, here or before, has the board's sum unknown, so that a
--- writer adopts it. Where the meta can't be read or written, or the board is closed, the command is run as it is.
+-- Returns Redis's reply to the command. Where the meta can't be read or written, or the board is closed, it is run as it is.
+-- A board without a sum is added up in its order, some members with each command, while it goes on to be written: with a
+-- pause a writer adopts it. KEYS[3] has its seq and number of members, how many of the first are added up, and their sum.
 local call, pcall, pack, sub, sha1hex = redis.call, redis.pcall, struct.pack, string.sub, redis.sha1hex
 local board, key, first, step = KEYS[1], KEYS[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local meta, card = pcall('GET', key), pcall('ZCARD', board)
@@ -12,12 +13,14 @@ local flags, run, seq, sum, members = card == 0 and 0 or 32, 0, 0, 0, card
 if open then
   flags, run, seq, sum, members = select(2, struct.unpack('>BBI8I8I8I8', meta))
 end
-local unknown, begun, before, named = not counts or flags % 64 >= 32 or members ~= card, seq, {}, {}
-if not unknown and step > 0 then
+local unknown = not counts or flags % 64 >= 32 or members ~= card
+local adds, begun, before, named, places = unknown and counts and step > 0, seq, {}, {}, {}
+if counts and step > 0 then
   for i = first, #ARGV, step do
     local member = ARGV[i]
     if before[member] == nil then
       before[member] = call('ZSCORE', board, member)
+      places[member] = adds and call('ZRANK', board, member)
       named[#named + 1] = member
     end
   end
@@ -36,10 +39,11 @@ end
 
 local clock = call('TIME')
 local now, log = clock[1] * 1000 + math.floor(clock[2] / 1000), ''
-if not meta then -- higher than all earlier runs, and below 2^53
-  run = now * 1024 + math.floor(clock[2] % 1000 * 1.024)
+local fresh = now * 1024 + math.floor(clock[2] % 1000 * 1.024) -- a run higher than all earlier ones, and below 2^53
+if not meta then
+  run = fresh
 end
-for _, member in ipairs(named) do
+for _, member in ipairs(adds and {} or named) do
   local old, new = before[member], call('ZSCORE', board, member)
   if old ~= new then
     seq = seq + 1
@@ -68,6 +72,55 @@ if not counts then
   return reply
 end
 
+local added
+if adds then
+  local saved, upto, total = call('GET', KEYS[3]), 0, 0
+  if saved and meta then
+    local at, of, n, so = struct.unpack('>I8I8I8I8', saved)
+    if at == begun and of == card then
+      upto, total = n, so
+    end
+  end
+  local function add(score, member, sign)
+    total = (total + sign * tonumber(sub(sha1hex(pack('>d', tonumber(score) + 0) .. member), 1, 12), 16)) % 281474976710656
+  end
+  local rest = upto -- those that the command does not name
+  for _, member in ipairs(named) do
+    if places[member] and places[member] < upto then
+      rest = rest - 1
+      add(before[member], member, -1)
+    end
+    places[member] = call('ZRANK', board, member) or nil
+  end
+  upto = rest
+  for member, place in pairs(places) do
+    local others = place
+    for _, other in pairs(places) do
+      others = others - (other < place and 1 or 0)
+    end
+    if others < rest then
+      upto = upto + 1
+      add(call('ZSCORE', board, member), member, 1)
+    end
+  end
+  local rows = call('ZRANGE', board, upto, upto + 499, 'WITHSCORES')
+  for i = 1, #rows, 2 do
+    if math.abs(tonumber(rows[i + 1])) == math.huge then
+      break
+    end
+    upto = upto + 1
+    add(rows[i + 1], rows[i], 1)
+  end
+  members = call('ZCARD', board)
+  added = upto == members
+  if added then
+    flags, run, sum = flags - 32, math.max(run + 1, fresh), total
+    call('DEL', KEYS[3])
+  else
+    call('SET', KEYS[3], pack('>I8I8I8I8', begun, members, upto, total), 'PX', 5000)
+  end
+end
+
 local left = (not meta or step == 0 or members == 0) and call('PTTL', board)
 if not meta and left ~= -2 then -- its birth, as prepare.lua has it, with the writer's defaults
   local finish, life = left >= 0 and now + left or 0, 3600
@@ -75,6 +128,8 @@ if not meta and left ~= -2 then -- its birth, as prepare.lua has it, with the wr
   if finish > 0 then
     call('PEXPIREAT', key, string.format('%.0f', finish))
   end
+elseif meta and added then
+  call('SETRANGE', key, 1, pack('>BI8I8I8I8', flags, run, seq, sum, members))
 elseif meta and unknown then
   call('SETRANGE', key, 1, string.char(flags))
 elseif seq > begun then
