@@ -67,8 +67,9 @@ func (r Redis) needs(role string) []permission {
 			list = append(list, read("XREAD", "STREAMS", wire.LogKey, "$"), read("XINFO", "STREAM", wire.LogKey))
 		}
 		if r.Log && r.Clients { // resp/logged.lua, beside the clients' own commands
-			list = append(list, read("EVALSHA", noScript, 2, board, meta), read("TIME"), read("ZCARD", board), read("PTTL", board), none("SETRANGE", meta, 0, ""),
-				none("PEXPIREAT", meta, 1), none("PERSIST", meta), none("DEL", meta), write("XADD", wire.LogKey, "*", wire.LogBoard, "b"))
+			count := r.Names.CountKey(probeBoard)
+			list = append(list, read("EVALSHA", noScript, 3, board, meta, count), read("TIME"), read("PTTL", board), none("SETRANGE", meta, 0, ""), none("PEXPIREAT", meta, 1),
+				none("PERSIST", meta), none("DEL", meta), read("GET", count), none("SET", count, "x", "XX"), none("DEL", count), write("XADD", wire.LogKey, "*", wire.LogBoard, "b"))
 		}
 		reads := r.Names.ReadsKey("doctor")
 		if role == "serve" { // approximate ranks; of the fleet's hot boards; its page tells of damaged masters
