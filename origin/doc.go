@@ -9,6 +9,7 @@
 // reply or several boards share a pipeline (script.go, *.lua); reply.go converts replies to domain types; errors.go
 // tells an unreachable Redis from one that refuses. [Replicas] reads from replicas beside the primary or the primaries
 // (replicas.go), each by a follower (follower.go), with a proof of what each round trip is of (fence.go).
+// [Log] reads the log of changes that writers keep in Redis (log.go).
 // A client of Dial holds back the calls of the background while a master is busy (budget.go, budget_hook.go).
 //
 // Whatever one reply tells of one board is of one instant: its rows, its number of

@@ -12,7 +12,7 @@ import (
 	"rankcache/wire"
 )
 
-// logGrace is how much later than it is to wait Redis may answer.
+// logGrace is how much later than it is to wait Redis may answer, besides the time-out of a round trip.
 const logGrace = time.Second
 
 // Log reads the log of changes that writers keep in a master ([wire.LogKey]). Only one goroutine may call Read.
@@ -36,7 +36,7 @@ func (l *Log) Read(ctx context.Context, after int64, most int, wait time.Duratio
 	if l.conn == nil {
 		l.conn = l.client.Conn()
 	}
-	bounded, cancel := context.WithTimeout(with(ctx, caller{kind: waits}), wait+logGrace)
+	bounded, cancel := context.WithTimeout(with(ctx, caller{kind: waits}), wait+logGrace+l.timeout)
 	defer cancel()
 	streams, err := l.conn.XRead(bounded, &redis.XReadArgs{Streams: []string{wire.LogKey}, ID: wire.LogID(after), Count: int64(most), Block: wait}).Result()
 	if errors.Is(err, redis.Nil) {

@@ -19,12 +19,12 @@ import (
 func logOf(t *testing.T) (*Log, *redis.Client, *servers.Redis) {
 	t.Helper()
 	server := testkit.StartRedis(t, servers.RedisOptions{})
-	client, err := Dial(Options{URL: "redis://" + server.Addr()})
+	client, err := Dial(Options{URL: "redis://" + server.Addr(), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	log, err := New(client, wire.DefaultNames()).Log()
+	log, err := New(client, wire.DefaultNames(), WithTimeout(time.Minute)).Log()
 	if err != nil {
 		t.Fatal(err)
 	}

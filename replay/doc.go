@@ -31,7 +31,7 @@
 // is committed, so no broker delays the start and no old record comes again because a topic was created. A board with
 // seqs is read from a topic of one partition: others are refused. Boards of a class and day may share a topic: it is
 // read from where the earliest of them begins, and one that is named later joins the reading where it is, so that Redis
-// has its beginning. A changed id shows that a topic was deleted and recreated: its boards, and no others, are then reset.
+// has its beginning. The log in Redis is such a topic: a board begins where its file ends, or joins. A changed id shows that a topic was deleted and recreated: its boards, and no others, are then reset.
 //
 // # Opening and proving
 //

@@ -64,6 +64,7 @@ type modelBoard struct {
 	wrong    string
 	wrongAt  time.Time
 	wrongFor string
+	mendedAt time.Time // when an update made it right again, which is then to be published
 	// changed is a member that reads of one kind show with another score than the tree.
 	changed   string
 	byScore   bool
@@ -83,7 +84,7 @@ func (b *modelBoard) Apply(us []wire.Update) rankcache.ApplyResult {
 	done := b.Board.Apply(us)
 	if b.wrong != "" && done.Applied > 0 {
 		if i := slices.IndexFunc(us, func(u wire.Update) bool { return u.Member == b.wrong }); i >= 0 {
-			b.wrong = "" // it set the member's score anew
+			b.wrong, b.mendedAt = "", time.Now() // it set the member's score anew
 		} else if state.HasSum {
 			b.wrongFor = fmt.Sprintf("%d updates from %d on were applied to a board that was wrong", done.Applied, us[0].Seq)
 		}
@@ -107,7 +108,7 @@ func (b *modelBoard) applyWrongly(us []wire.Update, state rankcache.State) rankc
 	if len(us) > 1 && !done.Refuted {
 		rest := b.Board.Apply(us[1:])
 		if rest.Applied > 0 {
-			b.wrong = "" // as in Apply
+			b.wrong, b.mendedAt = "", time.Now() // as in Apply
 			if us[1].Member != u.Member {
 				b.wrongFor = "an update was applied to a board that was wrong"
 			}
@@ -141,7 +142,7 @@ func (b *modelBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 			own := slices.Clone(piece)
 			b.mu.Lock()
 			for i := range own {
-				if own[i].Member == b.changed && !b.byScore {
+				if member, _ := rankcache.SplitData(own[i].Member); member == b.changed && !b.byScore {
 					own[i].Score++
 				}
 			}

@@ -80,14 +80,20 @@ func (s *modelStream) failedOver() {
 	if s.last = 0; len(s.entries) > 0 {
 		s.last = s.entries[len(s.entries)-1].Place
 	}
-	s.behind = time.Duration(s.rng.IntN(6000)) * time.Millisecond
+	s.step()
+}
+
+// step gives the server another clock.
+func (s *modelStream) step() {
+	s.behind = time.Duration(s.rng.IntN([]int{1, 6_000, 3_600_000}[s.rng.IntN(3)])) * time.Millisecond
 }
 
 // lose deletes the log; the clock may be another from then on.
 func (s *modelStream) lose() {
 	s.redis.mu.Lock()
 	defer s.redis.mu.Unlock()
-	s.entries, s.last, s.behind = nil, 0, time.Duration(s.rng.IntN(6000))*time.Millisecond
+	s.entries, s.last = nil, 0
+	s.step()
 }
 
 // cut removes some of the first entries.

@@ -369,7 +369,7 @@ func (w *modelEnv) look() {
 func (b *modelBoard) isWrong() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.wrong != ""
+	return b.wrong != "" || time.Since(b.mendedAt) <= DefaultPublishEvery
 }
 
 // lookAtFaults expects that faults of memory and of apply are found in time.

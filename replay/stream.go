@@ -22,6 +22,9 @@ const (
 	// againBy is how far before its place reading goes on after a failure: meanwhile another server, whose clock is
 	// behind, may have added entries there. What comes again changes nothing.
 	againBy = 10 * wire.LogSecond
+	// An entry has the changes of a call, up to about 100 KB: streamRead is how many one read brings, and streamBatch from
+	// how many bytes on a batch is full.
+	streamRead, streamBatch = 64, 256 << 10
 )
 
 // stream is the log in Redis: a shared topic of one partition, whose offsets are the places of entries. fill, assign and
@@ -41,7 +44,7 @@ type stream struct {
 }
 
 func newStream(c *common) *stream {
-	return &stream{from: c.cfg.RedisLog, pause: c.cfg.PublishEvery, changed: newSignal(), items: make(chan item, batchItems),
+	return &stream{from: c.cfg.RedisLog, pause: c.cfg.PublishEvery, changed: newSignal(), items: make(chan item, streamRead),
 		metrics: c.metrics, log: c.log, badLog: rate.Sometimes{Interval: logEvery}}
 }
 
@@ -59,11 +62,14 @@ func (s *stream) unassign([]*partition) error {
 }
 
 func (s *stream) fill(to *consumer) (events int, err error) {
-	for ; events < batchItems; events++ {
+	for size := 0; events < batchItems && size < streamBatch; events++ {
 		select {
 		case it := <-s.items:
 			if it.part == s.reading.Load() { // else it is of a reading that has ended
 				to.batch = append(to.batch, it)
+			}
+			if it.entry != nil {
+				size += len(it.entry.Changes)
 			}
 		default:
 			return events, nil
@@ -100,7 +106,7 @@ func (s *stream) read(ctx context.Context, part *partition) {
 			s.metrics.redisErrors.Inc()
 			s.badLog.Do(func() { s.log.Warn("the log in Redis can't be read", "err", err) })
 			tick.Sleep(ctx, jitter(minRetry))
-		case len(items) < batchItems: // else more is there
+		case len(items) < streamRead: // else more is there
 			tick.Sleep(ctx, s.pause-time.Since(begun))
 		}
 	}
@@ -127,7 +133,7 @@ func (p *place) next(ctx context.Context, from RedisLog) (items []item, err erro
 		after = max(min(p.last, end-1)-againBy, 0)
 		items = append(items, item{part: p.part, offset: after + 1, kind: itemAgain})
 	}
-	entries, err := from.Read(ctx, after, batchItems, streamWait)
+	entries, err := from.Read(ctx, after, streamRead, streamWait)
 	if p.lost = err != nil; p.lost {
 		return nil, err
 	}

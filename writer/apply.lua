@@ -110,7 +110,7 @@ local traces = orders -- the first of six
 orders = orders + 6
 --end
 --if Log
-local id, log = ARGV[first], ''
+local id, log = ARGV[first], {} -- texts that are joined at the end: each longer one would be copied
 first = first + 1
 --end
 --if Ties
@@ -478,7 +478,7 @@ for i = first, #ARGV, 2 do
       --end
       call('HSET', set, field, record)
       --if Log
-      log = log .. pack('>I2c0I2c0', #member, member, #record, record)
+      log[#log + 1] = pack('>I2c0I2c0', #member, member, #record, record)
       --end
       reply = '+' .. record
       --if Gain
@@ -515,11 +515,11 @@ end
 --end
 --if Log
 if seq > before then
+  local data = '\0'
   --if Data
-  local added = redis.pcall('XADD', 'rankcache:log', '*', 'b', id, 'c', '\1\1' .. log)
-  --else
-  local added = redis.pcall('XADD', 'rankcache:log', '*', 'b', id, 'c', '\1\0' .. log)
+  data = '\1'
   --end
+  local added = redis.pcall('XADD', 'rankcache:log', '*', 'b', id, 'c', '\1' .. data .. table.concat(log))
   if type(added) == 'table' then
     replies[#replies + 1] = added.err
     return replies

@@ -15,7 +15,8 @@
 //     it up). Also prepare_rolling.go, prepare_hidden.go, and prepare_lost.go, which asks the ledger.
 //  5. It feeds other boards (feed.go), once its own has it; roomset.go keeps which boards run in a room.
 //  6. It is published (publish.go): updates of super-hot boards, the ledger's, and refusals (refused.go), by
-//     publish_send.go on topics that publish_topics.go makes; then its offset is committed, or its post answered.
+//     publish_send.go on topics that publish_topics.go makes; then its offset is committed, or its post answered. Where
+//     the log is in Redis apply.lua has published it, and log.go looks after that.
 //
 // batches.go takes a batch through these steps, post.go a post; writer.go starts both, and what runs beside them. A post
 // of a durable class is in the command topic before (post_record.go), and may wait for its reader (wait.go, wait_look.go).

@@ -76,7 +76,7 @@ func kindsFile(t testing.TB, prefix string) *rooms.File {
 func randomChange(board, kind string, order int) json.RawMessage {
 	member, n := fmt.Sprint("m", rand.IntN(12)), rand.IntN(9)
 	change := fmt.Sprintf(`"op":"incr","delta":%d`, n)
-	switch rand.IntN(10) {
+	switch rand.IntN(20) {
 	case 0, 1:
 		change = fmt.Sprintf(`"op":"set","score":%d`, n)
 	case 2, 3, 4:
@@ -281,6 +281,39 @@ func TestLogIsCut(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Of several instances each has the log of its own boards, and is cut.
+func TestLogOfInstances(t *testing.T) {
+	t.Parallel()
+	var instances [2]*redis.Client
+	var slots []redis.ClusterSlot
+	for i := range instances {
+		server := testkit.StartRedis(t, servers.RedisOptions{})
+		instances[i] = redisClient(t, server.Addr())
+		slots = append(slots, redis.ClusterSlot{Start: i * 8192, End: i*8192 + 8191, Nodes: []redis.ClusterNode{{Addr: server.Addr()}}})
+	}
+	all := redis.NewClusterClient(&redis.ClusterOptions{Protocol: 2, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil }})
+	t.Cleanup(func() { all.Close() })
+	h := logging(t, func(o *Options) { o.Redis = all })
+	for i := range 20 {
+		h.do1(t, fmt.Sprintf(`{"order":"o","board":"b%d","member":"a","op":"incr","delta":1}`, i))
+	}
+	of := [2]int64{instances[0].XLen(t.Context(), wire.LogKey).Val(), instances[1].XLen(t.Context(), wire.LogKey).Val()}
+	if of[0]+of[1] != 20 || of[0] == 0 || of[1] == 0 {
+		t.Errorf("%v entries, want 20 on both", of)
+	}
+	h.applier.logs.LogSize = 1
+	h.run0(t)
+	testkit.Eventually(t, testTimeout, func() error {
+		for _, one := range instances {
+			if stats := one.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_xtrim:") {
+				return fmt.Errorf("not cut: %s", stats)
+			}
+		}
+		return nil
+	})
+	equal(t, "fault", h.Fault(), nil)
 }
 
 // run0 starts a writer without Kafka, which ends with the test.

@@ -176,7 +176,7 @@ func TestTopicOfAClass(t *testing.T) {
 	for after, want := range map[time.Duration]int{kind.Grace: 1, kind.Grace + 30*time.Second: 1, kind.Grace + 30*time.Second + time.Millisecond: 0} {
 		now := board.Period.End.Add(after)
 		named := (&rooms.File{Rules: file.ClassBoards(now)}).Resolve(nil)
-		p := &processor{opts: Options{Names: h.opts.Names, Tiers: tiers{all: named.Mode(board.ID, ""), file: file}},
+		p := &processor{opts: Options{Names: h.opts.Names, Kafka: h.opts.Kafka, Tiers: tiers{all: named.Mode(board.ID, ""), file: file}},
 			applier: &applier{caller: &caller{adopter: &adopter{now: func() time.Time { return now }}}}}
 		equal(t, fmt.Sprintf("published %v after the end", after), len(p.appendUpdate(nil, job)), want)
 	}

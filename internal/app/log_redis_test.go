@@ -12,12 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"rankcache/internal/cli"
+	"rankcache/internal/doctor"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
-// logInRedis is a board that is super-hot by the log in a Redis of its own; there is no Kafka.
+// logInRedis is a board that is super-hot by the log in a Redis of its own, in which each process may do what doctor asks
+// for; there is no Kafka.
 type logInRedis struct {
 	*testing.T
 	redis  *servers.Redis
@@ -28,7 +33,19 @@ type logInRedis struct {
 }
 
 func newLogInRedis(t *testing.T) *logInRedis {
-	r := &logInRedis{T: t, redis: testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes"}}), board: "star"}
+	server := []string{"--appendonly", "yes"}
+	for _, role := range []string{"write", "serve", "keep"} {
+		server = append(server, "--user", role, "on", ">secret", "~*", "-@all", "+ping", "+exec", "+role")
+		for _, command := range (doctor.Redis{Names: wire.DefaultNames(), Total: "seq", Log: true}).Needs(role) {
+			server = append(server, "+"+strings.ToLower(command))
+		}
+	}
+	r := &logInRedis{T: t, redis: testkit.StartRedis(t, servers.RedisOptions{Args: server}), board: "star"}
+	admin := redis.NewClient(&redis.Options{Addr: r.redis.Addr()})
+	t.Cleanup(func() {
+		tellRefused(t, admin)
+		admin.Close()
+	})
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
 	must(t, os.WriteFile(file, []byte("boards: [{match: star, mode: super-hot}]\n"), 0o600))
 	r.args = []string{"--log", "redis", "--rooms", file}
@@ -38,7 +55,7 @@ func newLogInRedis(t *testing.T) *logInRedis {
 }
 
 func (r *logInRedis) start(command string, more ...string) *child {
-	return needy(r.T, command, "redis://"+r.redis.Addr(), "", append(r.args, more...)...)
+	return needy(r.T, command, "redis://"+command+":secret@"+r.redis.Addr(), "", append(r.args, more...)...)
 }
 
 // post makes n changes.

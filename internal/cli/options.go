@@ -39,7 +39,7 @@ type Options struct {
 // Register registers the flags.
 func (o *Options) Register(flags *pflag.FlagSet) {
 	o.RegisterRedis(flags)
-	flags.StringVar(&o.Kafka, "kafka", "", "Kafka `brokers`, comma-separated; empty: none, and no board is kept whole in memory. kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
+	flags.StringVar(&o.Kafka, "kafka", "", "Kafka `brokers`, comma-separated; empty: none, and no board is kept whole in memory but with --log redis. kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
 	flags.StringVar(&o.Rooms, "rooms", "", "rooms `file` (YAML); read again while running")
 	Group(flags, "Redis, Kafka, rooms")
 	o.RegisterNames(flags)

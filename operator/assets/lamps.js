@@ -42,6 +42,8 @@ function sentence(d) {
     case 'ok': return d.latency_ms === null ? 'answers' : `answers in ${latency(d.latency_ms)}`;
     case 'failing': return `for ${since(d.since)}, ${answered}`;
     case 'unknown': return d.last_ok ? `not called lately, ${answered}` : 'not called yet';
-    default: return noKafka(d) ? 'no Kafka: no board is kept whole here' : 'not used';
+    default:
+      if (!noKafka(d)) return 'not used';
+      return d.last_error?.startsWith('log:') ? d.last_error : 'no Kafka: no board is kept whole here';
   }
 }
