@@ -160,6 +160,11 @@ func (n Names) OrdersKey(b rankcache.BoardID, set, bucket int) string {
 // AdopterKey returns the key of the lease of the writer that adds up the board.
 func (n Names) AdopterKey(b rankcache.BoardID) string { return n.beside(n.Adopter, b) }
 
+// CountKey returns the key of how far a board has been added up that clients of sidecars write meanwhile.
+func (n Names) CountKey(b rankcache.BoardID) string { return n.CompanionKey(b, countName) }
+
+const countName Companion = "count"
+
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 
@@ -250,7 +255,7 @@ func (n Names) isOwn(key string) bool {
 	}
 	isCompanion := func(c Companion) bool { return matches(key, n.companion(c)) }
 	return matches(key, n.Meta) || matches(key, n.Orders) || matches(key, n.Adopter) || slices.ContainsFunc(Companions(), isCompanion) ||
-		isCompanion(ladderName) || isCompanion(ladderLease)
+		isCompanion(ladderName) || isCompanion(ladderLease) || isCompanion(countName)
 }
 
 // IsShared reports whether a key is, or begins like, one of those that are of no single board.

@@ -66,6 +66,11 @@ func (r Redis) needs(role string) []permission {
 		if r.Log {
 			list = append(list, read("XREAD", "STREAMS", wire.LogKey, "$"), read("XINFO", "STREAM", wire.LogKey))
 		}
+		if r.Log && r.Clients { // resp/logged.lua, beside the clients' own commands
+			count := r.Names.CountKey(probeBoard)
+			list = append(list, read("EVALSHA", noScript, 3, board, meta, count), read("TIME"), read("PTTL", board), none("SETRANGE", meta, 0, ""), none("PEXPIREAT", meta, 1),
+				none("PERSIST", meta), none("DEL", meta), read("GET", count), none("SET", count, "x", "XX"), none("DEL", count), write("XADD", wire.LogKey, "*", wire.LogBoard, "b"))
+		}
 		reads := r.Names.ReadsKey("doctor")
 		if role == "serve" { // approximate ranks; of the fleet's hot boards; its page tells of damaged masters
 			ladder, lease := r.Names.LadderKey(probeBoard), r.Names.LadderLeaseKey(probeBoard)

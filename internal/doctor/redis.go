@@ -19,12 +19,13 @@ type Redis struct {
 	Client redis.UniversalClient
 	Mode   string // single, cluster, sentinel or instances
 	// Lags, if it is not nil, returns what a Redis is that may be a replica, in words.
-	Lags  func(context.Context) (string, error)
-	Names wire.Names
-	Total string   // value of --total
-	Log   bool     // whether the log of changes is in Redis
-	User  string   // as which the client logs in, if Redis does not tell
-	Roles []string // of serve, write and poll
+	Lags    func(context.Context) (string, error)
+	Names   wire.Names
+	Total   string   // value of --total
+	Log     bool     // whether the log of changes is in Redis
+	Clients bool     // whether clients of Redis write boards through a sidecar (--resp)
+	User    string   // as which the client logs in, if Redis does not tell
+	Roles   []string // of serve, write and poll
 }
 
 // Names of checks on which others depend.

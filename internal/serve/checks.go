@@ -118,7 +118,7 @@ func (t *targets) ledgerChecks() []doctor.Check {
 
 // checks returns all checks in the order of the report: those on which others depend come first.
 func (t *targets) checks() []doctor.Check {
-	r := doctor.Redis{Client: t.redis, Mode: t.RedisMode, Names: t.Names, Total: t.total, Log: t.LogInRedis(), Roles: t.roles}
+	r := doctor.Redis{Client: t.redis, Mode: t.RedisMode, Names: t.Names, Total: t.total, Log: t.LogInRedis(), Clients: t.resp.enabled(), Roles: t.roles}
 	r.User, _ = t.Credentials()
 	if t.isReplica() {
 		r.Lags = func(ctx context.Context) (string, error) { return origin.CheckReplica(ctx, t.redis) }

@@ -244,10 +244,24 @@ func (s *Sidecar) buildResp() (err error) {
 	if !ok {
 		return cli.Usagef("--resp can't be used with --redis-mode %s: it relays to one server", o.RedisMode)
 	}
-	s.respServer, err = resp.New(s.reader, resp.Config{MaxConns: s.listeners.Most("resp", "resp-socket"), Dial: rawDial(client.Options()), OneMaster: o.RedisMode == origin.ModeSentinel, Credentials: o.Credentials, DB: client.Options().DB,
-		Names: o.Names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.RedisTimeout}, s.log, s.Registry)
+	cfg := resp.Config{MaxConns: s.listeners.Most("resp", "resp-socket"), Dial: rawDial(client.Options()), OneMaster: o.RedisMode == origin.ModeSentinel, Credentials: o.Credentials, DB: client.Options().DB,
+		Names: o.Names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.RedisTimeout}
+	if o.LogInRedis() {
+		cfg.Logged = s.logsWrites
+	}
+	s.respServer, err = resp.New(s.reader, cfg, s.log, s.Registry)
 	s.parts = append(s.parts, s.respServer)
 	return err
+}
+
+// logsWrites reports whether what clients of Redis write to a board goes into the log there: it is whole in sidecars, and
+// of no class, whose rules are the writer's.
+func (s *Sidecar) logsWrites(b rankcache.BoardID) bool {
+	if s.Rooms.Tiers().Mode(b, "") != rooms.ModeSuperHot {
+		return false
+	}
+	_, _, ofClass := s.Rooms.File().Board(b)
+	return !ofClass
 }
 
 func (s *Sidecar) buildProfiles() error {

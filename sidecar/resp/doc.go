@@ -19,6 +19,8 @@
 //	                once, and nothing is answered here until its replies are passed back;
 //	                transaction: whether MULTI or WATCH is in force
 //	writes.go       writes: which keys this connection has written to; writeGuard: refused ones
+//	logged.go       passLogged: a write of a board whose log is in Redis becomes a call of
+//	                logged.lua, which runs it and adds up and logs what it changes
 //	upstream.go     the connection to Redis, opened with the first command that needs it
 //	reply.go        replies: counts what the upstream sends
 //

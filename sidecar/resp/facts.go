@@ -13,6 +13,7 @@ type facts struct {
 	rangeOptions bool              // ZRANGE takes BYSCORE, REV and LIMIT
 	rankScore    bool              // ZRANK takes WITHSCORE
 	multiScore   bool              // there is ZMSCORE
+	scripts      bool              // the user may run scripts
 	hello        [4][]byte         // the reply to HELLO 2 and 3, without the connection's id
 	helloID      [4]int            // where the id stands in it
 	name         string            // of the server, with its version
@@ -22,7 +23,7 @@ type facts struct {
 
 type flags struct{ readonly, blocking bool } // of one command, as COMMAND tells them
 
-var unlearned = &facts{} // holds for every server, and before the first was asked
+var unlearned = &facts{scripts: true} // holds for every server, and before the first was asked
 
 const (
 	noKey     = "rankcache:none" // no such key is there, so that asking for it costs nothing
@@ -35,7 +36,7 @@ var optional = []string{"SETINFO", "MAINT_NOTIFICATIONS"}
 // learn asks the upstream, on a connection that is logged in and speaks RESP2.
 func learn(conn net.Conn, timeout time.Duration) (*facts, error) {
 	ask := [][]string{{"COMMAND"}, {"ZRANGE", noKey, "0", "0", "REV"}, {"ZRANK", noKey, "m", "WITHSCORE"},
-		{"ZMSCORE", noKey, "m"}, {"HELLO", "3"}, {"HELLO", "2"}}
+		{"ZMSCORE", noKey, "m"}, {"HELLO", "3"}, {"HELLO", "2"}, {"EVAL", "return 0", "0"}}
 	for _, sub := range optional {
 		ask = append(ask, []string{"CLIENT", sub})
 	}
@@ -47,8 +48,9 @@ func learn(conn net.Conn, timeout time.Duration) (*facts, error) {
 	f.rangeOptions, f.rankScore, f.multiScore = got[1][0] == '*', got[2][0] == '*', got[3][0] == '*'
 	f.setHello(3, got[4])
 	f.setHello(2, got[5])
+	f.scripts = !bytes.HasPrefix(got[6], []byte("-NOPERM"))
 	for i, sub := range optional {
-		if reply := string(got[6+i]); strings.Contains(strings.ToLower(reply), "unknown subcommand") {
+		if reply := string(got[7+i]); strings.Contains(strings.ToLower(reply), "unknown subcommand") {
 			f.unknown[sub] = reply
 		}
 	}

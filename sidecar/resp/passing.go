@@ -18,6 +18,7 @@ type run struct {
 	commands int
 	blocking bool
 	pinned   bool // to its upstream, which has a transaction
+	composed composed
 }
 
 // transaction is what a connection has begun by MULTI or WATCH.
@@ -57,21 +58,39 @@ func (c *session) pass(v verb, cmd *command, n int) error {
 				return err
 			}
 		}
-		if reply := c.server.guard.refuses(cmd.args); reply != "" {
+		if logged, err := c.passLogged(cmd, n); logged || err != nil {
+			return err
+		}
+		reply, unsure := c.server.guard.refuses(cmd.args)
+		if reply != "" {
 			c.refused = c.multi
 			return c.respond(v, sourceRefused, reply)
 		}
+		c.unsure = append(c.unsure, unsure...)
 		c.writes.begun(v, cmd.args, c.server.boardOf)
 	}
 	c.server.counts.add(c.id, v, sourcePassed)
 	c.timing.pass(f.blocking)
+	if c.run.composed.raw != nil {
+		if err := c.makeRoom(len(cmd.raw)); err != nil {
+			return err
+		}
+	}
+	if c.run.composed.raw != nil {
+		c.run.composed.raw = append(c.run.composed.raw, cmd.raw...)
+	}
+	c.extend(n)
+	c.run.blocking = c.run.blocking || f.blocking
+	return nil
+}
+
+// extend takes the next command, of length n, into the run.
+func (c *session) extend(n int) {
 	if c.run.commands == 0 {
 		c.run.from, c.run.pinned = c.from, c.isPinned()
 	}
 	c.run.to = c.from + n
 	c.run.commands++
-	c.run.blocking = c.run.blocking || f.blocking
-	return nil
 }
 
 // unread begin the replies of a Redis to a script that does not only read, or to a command it does not have.
@@ -158,20 +177,31 @@ func (c *session) finishRun() error {
 	if err := c.open(r.pinned); err != nil {
 		return c.away(r.commands, err)
 	}
-	if err := c.up.send(c.in[r.from:r.to], r.commands, c.server.cfg.WriteTimeout); err != nil {
+	raw := c.in[r.from:r.to]
+	if r.composed.raw != nil {
+		raw = r.composed.bytes(r.commands > 1)
+	}
+	if err := c.up.send(raw, r.commands, c.server.cfg.WriteTimeout); err != nil {
 		return err
 	}
+	c.up.replies.calls = r.composed.calls
 	most, at := 0, len(c.out)
 	if len(asked) > 0 && !r.blocking {
 		most = flushAt
 	}
 	err := c.receiveAll(r.blocking, most)
+	if errors.Is(err, errNoScript) && r.commands == 1 {
+		if err = c.up.send(r.composed.bytes(true), 1, c.server.cfg.WriteTimeout); err == nil {
+			err = c.receiveAll(false, most)
+		}
+	}
 	c.writes.ended()
 	if !c.multi { // else what was written is so at EXEC
 		for _, board := range c.writes.boards {
 			c.server.reader.Written(board)
 		}
 		c.writes.boards = c.writes.boards[:0]
+		c.endUnsure()
 	}
 	if ends := c.up.replies.ends; err == nil && len(asked) > 0 && len(c.out) == at+ends[r.commands-1] {
 		c.settle(asked, at, ends)

@@ -1,8 +1,10 @@
 package resp
 
 import (
+	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 
 	"rankcache/wire"
@@ -10,6 +12,11 @@ import (
 
 // errReply reports that the upstream does not speak RESP.
 var errReply = errors.New("the upstream's reply is not well-formed: is it a Redis?")
+
+var (
+	noScript    = []byte("-NOSCRIPT")
+	errNoScript = errors.New("scripts were flushed in Redis while commands of a client were under way")
+)
 
 const maxNesting = 16 << 10 // how deep arrays stand in arrays of one reply. Scripts of Redis come to some thousands.
 
@@ -21,6 +28,7 @@ type replies struct {
 	nests []nest // open aggregates
 	seen  int    // bytes
 	ends  []int  // of the replies, in what was seen
+	calls []int  // which of the replies are of the script of logged.go
 }
 
 // nest is an aggregate with elements to come.
@@ -29,7 +37,8 @@ type nest struct {
 	apart bool // a push or an attribute, which answers no command
 }
 
-// scan counts what is in p. The error wraps [errReply] if that is no RESP, or a reply that answers no command.
+// scan counts what is in p. The error wraps [errReply] if that is no RESP, or a reply that answers no command, and
+// [errNoScript] if a call of the script was not run.
 func (r *replies) scan(p []byte) error {
 	for len(p) > 0 {
 		if r.skip > 0 {
@@ -70,6 +79,10 @@ func (r *replies) scanLine(p []byte) (n int, err error) {
 func (r *replies) begun(line []byte) error {
 	if len(line) < 2 || len(r.nests) == 0 && r.want == 0 && line[0] != '>' {
 		return errReply
+	}
+	if len(r.nests) == 0 && bytes.HasPrefix(line, noScript) && slices.Contains(r.calls, len(r.ends)) {
+		r.want-- // the reply is complete
+		return errNoScript
 	}
 	if text := "+-:_#,("; indexByte(text, line[0]) >= 0 {
 		r.ended(false)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/conn"
@@ -42,8 +43,9 @@ type Config struct {
 	Credentials     func() (user, password string)
 	DB              int // the database that has the boards
 	Names           wire.Names
-	MaxAge          time.Duration // how long ago a copy must have been known to be current; 0: any may be read
-	MaxConns        int           // for all listeners; at so many, one gives way to each new one
+	Logged          func(rankcache.BoardID) bool // whether a board's changes are logged in Redis, which writes of clients then do as well; nil: no board's
+	MaxAge          time.Duration                // how long ago a copy must have been known to be current; 0: any may be read
+	MaxConns        int                          // for all listeners; at so many, one gives way to each new one
 	ReadTimeout     time.Duration
 	WriteTimeout    time.Duration
 	DrainTimeout    time.Duration
@@ -74,6 +76,7 @@ type Server struct {
 
 	learner
 	guard     writeGuard
+	logged    loggedWrites
 	upstreams *upstreams
 	lived     context.Context
 	live      context.CancelFunc
@@ -103,7 +106,8 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	s.upstreams = &upstreams{cfg: &s.cfg, began: s.began, open: make(map[net.Conn]struct{})}
 	s.learner.upstreams, s.learner.log, s.asks, s.tried = s.upstreams, log, make(chan ask), make(chan struct{})
 	s.facts.Store(unlearned)
-	s.guard = writeGuard{r, cfg.Names, &s.learner}
+	s.logged = loggedWrites{cfg.Logged, cfg.Names, &s.learner}
+	s.guard = writeGuard{r, cfg.Names, &s.learner, &s.logged}
 	s.lived, s.live = context.WithCancel(context.Background())
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: idleTimeout}, s.held.giveBack)
 	return s, s.register(reg)

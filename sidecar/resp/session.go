@@ -30,6 +30,7 @@ type session struct {
 	greeting
 	transaction
 	writes writes
+	unsure []rankcache.BoardID // whose sums are to be unknown once the replies have come
 	run    run
 	agree  agreement
 	up     *upstream                // nil: nothing was passed on yet
@@ -332,6 +333,7 @@ func (c *session) flushIf(least int) error {
 
 func (c *session) close() {
 	c.closeUpstream()
+	c.endUnsure()
 	c.shrink()
 	c.args.set(0)
 	_ = c.Conn.Conn.Close()

@@ -195,7 +195,7 @@ func (u *upstream) read() ([]byte, error) {
 
 // send sends commands that get so many replies.
 func (u *upstream) send(p []byte, n int, timeout time.Duration) error {
-	u.replies.want, u.replies.seen, u.replies.ends = u.replies.want+n, 0, u.replies.ends[:0]
+	u.replies.want, u.replies.seen, u.replies.ends, u.replies.calls = u.replies.want+n, 0, u.replies.ends[:0], nil
 	if now := time.Now(); now.Sub(u.sending) > timeout/4 { // so it is set rarely
 		u.sending = now
 		if err := u.SetWriteDeadline(now.Add(timeout)); err != nil {

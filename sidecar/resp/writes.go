@@ -103,34 +103,49 @@ type writeGuard struct {
 	reader  *sidecar.Reader
 	names   wire.Names
 	learner *learner
+	logged  *loggedWrites
 }
 
 // refuses returns the error for a command that would write to a board read here whole, whose copies would be wrong, or
-// a sorted set under rankcache's own keys. The upstream tells which arguments are keys.
-func (g *writeGuard) refuses(args [][]byte) string {
+// a sorted set under rankcache's own keys; or the boards of which it would change the log. The upstream tells which
+// arguments are keys.
+func (g *writeGuard) refuses(args [][]byte) (why string, unsure []rankcache.BoardID) {
 	sorted := len(args[0]) > 0 && args[0][0]|0x20 == 'z' // lower-case
 	own := func(key []byte) bool { return sorted && len(key) <= maxKey && g.names.IsShared(text(key)) }
 	if !g.touches(args) && !slices.ContainsFunc(args[1:], own) {
-		return ""
+		return "", nil
 	}
 	reply, err := g.askKeys(args)
 	if err != nil {
-		return awayReply(err)
+		return awayReply(err), nil
 	}
 	keys, _ := decode(reply).([]any)
 	for _, k := range keys {
-		switch key, ok := writtenKey(k); {
+		key, ok := writtenKey(k)
+		if b, logged := g.logged.board([]byte(key)); ok && logged {
+			unsure = append(unsure, b)
+			continue
+		}
+		switch {
 		case ok && g.isOpen([]byte(key)):
-			return refusal
+			return refusal, nil
 		case ok && own([]byte(key)):
-			return ownRefusal
+			return ownRefusal, nil
 		}
 	}
-	return ""
+	if len(unsure) > 0 && !g.logged.unsure(unsure) {
+		return refusal, nil
+	}
+	return "", unsure
 }
 
-// touches reports whether an argument is the key of a board that is read here whole.
-func (g *writeGuard) touches(args [][]byte) bool { return slices.ContainsFunc(args[1:], g.isOpen) }
+// touches reports whether an argument is the key of a board that is read here whole, or whose changes are logged.
+func (g *writeGuard) touches(args [][]byte) bool {
+	return slices.ContainsFunc(args[1:], func(a []byte) bool {
+		_, logged := g.logged.board(a)
+		return logged || g.isOpen(a)
+	})
+}
 
 // isOpen reports whether it is the key of a board that is kept open here, be it bypassed or not.
 func (g *writeGuard) isOpen(key []byte) bool {

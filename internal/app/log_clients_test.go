@@ -1,0 +1,99 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache/internal/testkit"
+)
+
+// An app that keeps its client of Redis writes a board through one sidecar, and it is whole in another: without Kafka,
+// from the board's birth on, for a sorted set that was there before, and after commands that have it added up again.
+func TestClientsWriteWholeBoards(t *testing.T) {
+	t.Parallel()
+	r := newLogInRedis(t)
+	first, second := r.start("serve", "--resp", "127.0.0.1:0"), r.start("serve")
+	first.becomesReady("serve")
+	second.becomesReady("serve")
+	direct := redis.NewClient(&redis.Options{Addr: r.redis.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(first.URL("resp", ""), "http://")})
+	t.Cleanup(func() { _, _ = client.Close(), direct.Close() })
+	ctx := t.Context()
+	// same waits until both sidecars answer from their memory with what Redis has.
+	same := func() {
+		t.Helper()
+		testkit.Eventually(t, time.Minute, func() error {
+			rows, err := direct.ZRevRangeWithScores(ctx, r.board, 0, 99).Result()
+			if err != nil {
+				return err
+			}
+			for _, s := range []*child{first, second} {
+				_, body := s.Get("data", "/v1/boards/"+r.board+"/top?limit=100")
+				var page struct {
+					Source  string
+					Entries []struct {
+						Member string
+						Score  float64
+					}
+				}
+				if err := json.Unmarshal([]byte(body), &page); err != nil || page.Source != "local" || len(page.Entries) != len(rows) {
+					return fmt.Errorf("%v: want %d rows, got %s", err, len(rows), body)
+				}
+				for i, row := range rows {
+					if e := page.Entries[i]; e.Member != row.Member || e.Score != row.Score {
+						return fmt.Errorf("row %d is %v, want %v", i, e, row)
+					}
+				}
+			}
+			return nil
+		})
+	}
+	write := func(n int) {
+		t.Helper()
+		for i := range n {
+			if err := client.ZIncrBy(ctx, r.board, float64(i), fmt.Sprint("m", i%13)).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(40)
+	same()
+	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.ZAddArgs(ctx, r.board, redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: 1.5, Member: "a"}, {Score: -3, Member: "b"}}})
+		p.ZRem(ctx, r.board, "m1", "m2")
+		p.Expire(ctx, r.board, time.Hour)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(20)
+	same()
+	r.post(1) // a writer goes on with the board
+	write(20)
+	same()
+	for what, change := range map[string]func() error{
+		"trimmed": func() error { return client.ZRemRangeByRank(ctx, r.board, 0, 3).Err() },
+		"past it": func() error { return direct.ZAdd(ctx, r.board, redis.Z{Score: 9, Member: "foreign"}).Err() },
+		"deleted": func() error { return client.Del(ctx, r.board).Err() },
+		"deleted past": func() error {
+			return errors.Join(direct.Del(ctx, r.board).Err(), direct.ZAdd(ctx, r.board, redis.Z{Score: 9, Member: "old"}).Err())
+		},
+		"renamed": func() error {
+			return errors.Join(client.ZAdd(ctx, "draft", redis.Z{Score: 2, Member: "x"}).Err(), client.Rename(ctx, "draft", r.board).Err())
+		},
+	} {
+		if err := change(); err != nil {
+			t.Fatal(what, err)
+		}
+		write(15)
+		same()
+		t.Log(what)
+	}
+}
