@@ -30,7 +30,7 @@ type logInRedis struct {
 func newLogInRedis(t *testing.T) *logInRedis {
 	r := &logInRedis{T: t, redis: testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes"}}), board: "star"}
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
-	must(t, os.WriteFile(file, []byte("boards: [{match: star, mode: super-hot}]\n"), 0o600))
+	must(t, os.WriteFile(file, []byte("boards: [{match: star, mode: super-hot}, {match: \"lb:*:weekly\", mode: super-hot}]\n"), 0o600))
 	r.args = []string{"--log", "redis", "--rooms", file}
 	r.writer = r.start("write")
 	r.writer.becomesReady("write")
