@@ -18,11 +18,12 @@ import (
 func TestClientsWriteWholeBoards(t *testing.T) {
 	t.Parallel()
 	r := newLogInRedis(t)
+	direct := redis.NewClient(&redis.Options{Addr: r.redis.Addr()})
+	must(t, direct.Do(t.Context(), "ACL", "SETUSER", "serve", "+@all").Err()) // an app may do what it wants
 	first, second := r.start("serve", "--resp", "127.0.0.1:0"), r.start("serve")
 	first.becomesReady("serve")
 	second.becomesReady("serve")
-	direct := redis.NewClient(&redis.Options{Addr: r.redis.Addr()})
-	client := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(first.URL("resp", ""), "http://")})
+	client := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(first.URL("resp", ""), "http://"), Username: "serve", Password: "secret"})
 	t.Cleanup(func() { _, _ = client.Close(), direct.Close() })
 	ctx := t.Context()
 	// same waits until both sidecars answer from their memory with what Redis has.
