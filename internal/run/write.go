@@ -165,8 +165,8 @@ func (o *WriteOptions) checkLog() error {
 	if o.Log == cli.LogKafka {
 		return nil
 	}
-	if o.RedisMode == origin.ModeCluster {
-		return cli.Usagef("--log %s: a Redis Cluster can't have the log, it needs Kafka: --log kafka", o.Log)
+	if o.RedisMode == origin.ModeCluster || o.RedisMode == origin.ModeInstances {
+		return cli.Usagef("--log %s: several masters (--redis-mode %s) can't have the log, they need Kafka: --log kafka", o.Log, o.RedisMode)
 	}
 	bytes, err := humanize.ParseBytes(o.logSize)
 	if err != nil || bytes < minLogSize || bytes > math.MaxInt64 {
