@@ -136,7 +136,7 @@ elseif seq > begun then
   call('SETRANGE', key, 10, pack('>I8I8I8', seq, sum, members))
 end
 if seq > begun and not unknown then
-  pcall('XADD', 'rankcache:log', '*', 'b', ARGV[1], 'c', '\1\0' .. log)
+  pcall('XADD', 'rankcache:log', 'MAXLEN', '~', 600000, '*', 'b', ARGV[1], 'c', '\1\0' .. log) -- about 64 MiB
 end
 if meta and left then -- Redis has a key's expiry go with its last member
   if left == -2 and step == 0 and card > 0 then

@@ -343,6 +343,25 @@ func TestLoggedWritesOddKeys(t *testing.T) {
 	}
 }
 
+// Writes of clients keep the log short, so that no writer has to run.
+func TestLoggedWritesCutTheLog(t *testing.T) {
+	t.Parallel()
+	e := newLogged(t)
+	fill := "for i = 1, 70000 do redis.call('XADD', KEYS[1], '*', 'b', 'x', 'c', 'y') end"
+	for range 10 {
+		if err := e.client.Eval(t.Context(), fill, []string{wire.LogKey}).Err(); err != nil && err != redis.Nil {
+			t.Fatal(err)
+		}
+	}
+	c := e.dial()
+	for n := range 20 { // each cuts some tens of thousands, as Redis limits it
+		c.want(":1\r\n", "ZADD", string(logged), "1", fmt.Sprint(n))
+	}
+	if n := e.client.XLen(t.Context(), wire.LogKey).Val(); n < 600_000 || n > 601_000 {
+		t.Errorf("the log has %d entries, want some 600,000", n)
+	}
+}
+
 // Scripts that are flushed between the commands of a pipeline end the connection: no reply is another one than Redis's.
 func TestLoggedWritesFlushedWithin(t *testing.T) {
 	t.Parallel()
