@@ -108,7 +108,7 @@ func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
 		m.TopicPartition.Error = err
 		return m, nil
 	case kafka.Code(err) == kafka.ErrFencedInstanceID && kafka.Fatal(err):
-		return nil, fmt.Errorf("kafka consumer: %w: another writer of the group has this one's --group-instance: each needs one of its own", err)
+		return nil, fmt.Errorf("kafka consumer: %w: another writer of the group has this one's --group-instance (each needs one of its own), or this one hung for longer than its session: start it again", err)
 	case kafka.Fatal(err):
 		return nil, fmt.Errorf("kafka consumer failed: %w", err)
 	}

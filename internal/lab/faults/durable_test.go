@@ -131,6 +131,7 @@ func (d *durable) whole() {
 	d.Helper()
 	d.eventually(func() error {
 		for n := range d.writers {
+			d.restartFenced(n)
 			_, text := d.writer(n).Get("scores", "/v1/status")
 			if !strings.Contains(text, `"rewind":{"state":"whole"`) {
 				return fmt.Errorf("writer %d: %.1500s", n, text)
@@ -138,6 +139,19 @@ func (d *durable) whole() {
 		}
 		return nil
 	})
+}
+
+// restartFenced starts a writer again, as a kubelet would, that has ended because it hung for longer than its session:
+// Kafka may take its next request for that of another process.
+func (d *durable) restartFenced(n int) {
+	select {
+	case <-d.writer(n).Done():
+		if !strings.Contains(d.writer(n).Log(), "group.instance.id") {
+			d.Fatalf("writer %d has ended:\n%s", n, d.writer(n).Log())
+		}
+		d.startWriter(n)
+	default:
+	}
 }
 
 // lose has something happen that loses what Redis has, and returns when the writers have made up for it.
