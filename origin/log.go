@@ -31,7 +31,8 @@ func (o *Origin) Log() (*Log, error) {
 	return &Log{link: o.reader.link, client: client}, nil
 }
 
-// Read returns up to so many entries behind a place; it waits for one, and returns none if none comes. After an error the next call has another connection: what is there may be another log.
+// Read returns up to so many entries behind a place; it waits for one, and returns none if none comes. After an
+// error the next call has another connection: what is there may be another log.
 func (l *Log) Read(ctx context.Context, after int64, most int, wait time.Duration) (entries []wire.LogEntry, err error) {
 	if l.conn == nil {
 		l.conn = l.client.Conn()

@@ -7,7 +7,8 @@
 //
 //  1. What is followed: runner.go starts the parts, each a goroutine; membership.go starts and drops boards.
 //  2. Which topics: topics.go compares them with Kafka's, topics_begin.go finds where reading begins.
-//  3. Records: consumer.go polls the clients of Kafka (kafka.go, readers.go) and puts records into batches.
+//  3. Records: consumer.go puts records of the log (log.go) into batches: of Kafka (kafka.go, readers.go),
+//     or of Redis (stream.go).
 //  4. Updates: dispatch.go decodes a batch, groups it by board and gives each board's to its replica, while the consumer
 //     fills the next one. Then the partitions advance, and open boards are published, at most every [Config.PublishEvery].
 //  5. Opening: gate.go is a goroutine for each board. gate_decide.go tells its next step, gate_open.go takes it:
@@ -31,7 +32,8 @@
 // is committed, so no broker delays the start and no old record comes again because a topic was created. A board with
 // seqs is read from a topic of one partition: others are refused. Boards of a class and day may share a topic: it is
 // read from where the earliest of them begins, and one that is named later joins the reading where it is, so that Redis
-// has its beginning. The log in Redis is such a topic: a board begins where its file ends, or joins. A changed id shows that a topic was deleted and recreated: its boards, and no others, are then reset.
+// has its beginning. The log in Redis is such a topic: a board begins where its file ends, or joins. A changed id
+// shows that a topic was deleted and recreated: its boards, and no others, are then reset.
 //
 // # Opening and proving
 //

@@ -65,8 +65,8 @@ func (l *loggedWrites) unsure(boards []rankcache.BoardID) bool {
 	return true
 }
 
-// appendScript appends a call of the script, [byName] or [bySource], that runs the command. False: the script does not know it, or Redis has an
-// error for it that a script would tell otherwise.
+// appendScript appends a call of the script, [byName] or [bySource], that runs the command.
+// False: the script does not know it, or Redis has an error for it that a script would tell otherwise.
 func (l *loggedWrites) appendScript(dst, name []byte, args [][]byte, proto version) ([]byte, bool) {
 	if len(args) < 2 {
 		return dst, false
