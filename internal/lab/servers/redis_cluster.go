@@ -105,14 +105,14 @@ func (c *RedisCluster) introduced(ctx context.Context, n *Redis) error {
 	return err
 }
 
-// WaitWhole waits until every running node finds the cluster in order and every running replica has its master's data,
-// at most half a minute.
+// WaitWhole waits until every running node finds the cluster in order and all masters well, and every running replica has
+// its master's data, at most half a minute.
 func (c *RedisCluster) WaitWhole(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return c.all(ctx, func(ctx context.Context, n *Redis) error {
 		info, err := n.text(ctx, "cluster", "info")
-		if err == nil && !strings.Contains(info, "cluster_state:ok") {
+		if err == nil && !(strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "_slots_pfail:0") && strings.Contains(info, "_slots_fail:0")) {
 			err = fmt.Errorf("%s: the cluster is not in order:\n%s", n.Addr(), info)
 		}
 		if err == nil {
@@ -215,7 +215,10 @@ func (c *RedisCluster) MoveSlot(ctx context.Context, key string, to *Redis, keys
 	if err := c.failOver(ctx, false); err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, c.failOver(context.WithoutCancel(ctx), true)) }()
+	defer func() { // a node that counts as failed until the next ping would lose its place, and writes
+		ctx := context.WithoutCancel(ctx)
+		err = errors.Join(err, c.WaitWhole(ctx), c.failOver(ctx, true))
+	}()
 	if err = to.Do(ctx, "cluster", "setslot", slot, "importing", fromID); err == nil {
 		err = from.Do(ctx, "cluster", "setslot", slot, "migrating", toID)
 	}
