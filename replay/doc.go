@@ -13,8 +13,9 @@
 //     fills the next one. Then the partitions advance, and open boards are published, at most every [Config.PublishEvery].
 //  5. Opening: gate.go is a goroutine for each board. gate_decide.go tells its next step, gate_open.go takes it:
 //     gate_prove.go compares checksums with Redis, fill.go loads the board from a file or from Redis.
-//  6. Redis's totals: totals.go decides when they are read, and whether a keeper's will do; totals_read.go reads them
-//     and tells which boards Redis has lost; totals_learn.go gives them to the boards.
+//  6. Redis's totals: totals.go decides when they are read, and whether a keeper's will do; totals_written.go has those
+//     of boards that were written through this process read at once; totals_read.go reads them and tells which boards
+//     Redis has lost; totals_learn.go gives them to the boards.
 //  7. Audit: foreign.go, of boards without seqs, and walk.go, row by row, by what compare.go finds.
 //  8. Out: saver.go writes open boards to files and snapshots; report.go has metrics and progress.
 //  9. The board: feed.go has all that belongs to one. replica_fill.go and replica_open.go fill, open and close it;

@@ -26,6 +26,7 @@ type common struct {
 	held    atomic.Int64 // bytes of updates that wait on all boards
 
 	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
+	written                *writtenHere
 }
 
 // feed is one followed board: the parts that work on it, set when it is made. Each type has its owner and lock.

@@ -30,7 +30,7 @@ func TestSlowKeeper(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			p := newTotalsPoller(&common{totalsWake: newSignal(), cfg: Config{States: slowStates{2 * time.Second, err}}}, NewPace[map[*feed]probe](rand.Float64))
+			p := newTotalsPoller(&common{totalsWake: newSignal(), written: newWrittenHere(), cfg: Config{States: slowStates{2 * time.Second, err}}}, NewPace[map[*feed]probe](rand.Float64))
 			p.keeper.Used(time.Now())
 			p.listen(ctx, time.Second)
 			if ctx.Err() != nil {

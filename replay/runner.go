@@ -36,7 +36,7 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 		cfg.Files, cfg.Snapshots = nil, nil
 	}
 	r := &Runner{keeper: NewPace[map[*feed]probe](rand.Float64), common: common{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(),
-		topicsWake: newSignal(), totalsWake: newSignal()}}
+		topicsWake: newSignal(), totalsWake: newSignal(), written: newWrittenHere()}}
 	r.members = newMembership(&r.feeds)
 	r.filler, r.asker = newFiller(&r.common), newAsker(origin)
 	if reg != nil {

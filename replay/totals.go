@@ -14,6 +14,9 @@ type totalsPoller struct {
 	feeds  *feeds
 	wake   signal
 	states States // a keeper's, as one more source of readings; nil: there is none
+	// written are boards to be looked at sooner, and looked is when that was done last.
+	written *writtenHere
+	looked  time.Time
 }
 
 const (
@@ -23,7 +26,7 @@ const (
 )
 
 func newTotalsPoller(c *common, keeper *keeperPace) *totalsPoller {
-	return &totalsPoller{feeds: &c.feeds, wake: c.totalsWake, states: c.cfg.States, totalsReader: totalsReader{origin: c.origin,
+	return &totalsPoller{feeds: &c.feeds, wake: c.totalsWake, written: c.written, states: c.cfg.States, totalsReader: totalsReader{origin: c.origin,
 		learner: learner{total: c.cfg.TotalSource, every: c.cfg.TotalsEvery, maxStale: c.cfg.MaxStale, keeper: keeper, metrics: c.metrics, log: c.log}}}
 }
 
@@ -57,7 +60,8 @@ func (t *totalsPoller) poll(ctx context.Context) {
 	t.ask(ctx, all)
 }
 
-// listen waits for d or until it is woken, and takes what a keeper publishes meanwhile, once at least if due.
+// listen waits for d or until it is woken. Meanwhile it takes what a keeper publishes, once at least if due, and looks at
+// boards that were written.
 func (t *totalsPoller) listen(ctx context.Context, d time.Duration) {
 	k := t.keeper
 	for end := time.Now().Add(d); ; {
@@ -72,7 +76,11 @@ func (t *totalsPoller) listen(ctx context.Context, d time.Duration) {
 		if t.states != nil && k.Next().Before(end) {
 			until = k.Next()
 		}
-		if woken := t.wake.wait(ctx, until.Sub(now)); woken || ctx.Err() != nil || !time.Now().Before(end) {
+		woken, written := t.wake.waitOr(ctx, t.written.wake, until.Sub(now))
+		if written {
+			t.lookAtWritten(ctx)
+		}
+		if woken || ctx.Err() != nil || !time.Now().Before(end) {
 			return
 		}
 	}

@@ -43,6 +43,21 @@ func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
 	return false
 }
 
+// waitOr is wait for two signals.
+func (s signal) waitOr(ctx context.Context, or signal, d time.Duration) (woken, other bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s:
+		return true, false
+	case <-or:
+		return false, true
+	case <-timer.C:
+	}
+	return false, false
+}
+
 // jitter returns d, give or take a tenth, so that a fleet started together does not ask together.
 func jitter(d time.Duration) time.Duration { return jitterBy(rand.Float64, d) }
 

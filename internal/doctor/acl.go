@@ -68,7 +68,7 @@ func (r Redis) needs(role string) []permission {
 		}
 		if r.Log && r.Clients { // resp/logged.lua, beside the clients' own commands
 			count := r.Names.CountKey(probeBoard)
-			list = append(list, read("EVALSHA", noScript, 3, board, meta, count), read("TIME"), read("PTTL", board), none("SETRANGE", meta, 0, ""), none("PEXPIREAT", meta, 1),
+			list = append(list, read("COMMAND", "COUNT"), read("EVALSHA", noScript, 3, board, meta, count), read("TIME"), read("PTTL", board), none("SETRANGE", meta, 0, ""), none("PEXPIREAT", meta, 1),
 				none("PERSIST", meta), none("DEL", meta), read("GET", count), none("SET", count, "x", "XX"), none("DEL", count), write("XADD", wire.LogKey, "*", wire.LogBoard, "b"))
 		}
 		reads := r.Names.ReadsKey("doctor")

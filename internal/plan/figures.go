@@ -23,6 +23,8 @@ const (
 	openSeconds = 0.19
 	// "The writer": CPU per command in Redis and in the writer.
 	CommandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
+	// speed/WRITER.md: a bare ZINCRBY, which apps send without a writer.
+	bareRedisSeconds = 2.5e-6
 	// "Live pages, Connect and gRPC": CPU of the sidecar for an event.
 	eventSeconds = 11e-6
 	// There, too: heap and stacks of a stream over HTTP/1.1, ten of a key, and over HTTP/2.

@@ -185,13 +185,12 @@ func (a *Answer) redis(q Question) {
 		pages = float64(a.Sidecars) * float64(q.HotBoards) / q.Refresh.Seconds()
 	}
 	changes := q.Updates + a.RollingChanges
-	commands := changes * CommandRedisSeconds
 	a.reads(q)
 	a.RedisBefore += changes
 	a.RedisAfter += pages + a.RestTrips + changes
 	a.wakes(q, a.RedisAfter)
-	a.RedisBeforeCPU += commands
-	a.RedisAfterCPU += pages*redisSeconds + a.RestCPU + commands
+	a.RedisBeforeCPU += changes * bareRedisSeconds
+	a.RedisAfterCPU += pages*redisSeconds + a.RestCPU + changes*CommandRedisSeconds
 }
 
 // updateBytes returns the bytes of one record: value, key and Kafka's overhead.
@@ -271,7 +270,7 @@ func (a *Answer) judge(q Question) {
 		doubt("each pod would apply %.0f updates/s to answer %.0f reads/s: the hot tier, which refreshes a page, is cheaper than replaying the board", q.Updates, a.PodReads)
 	}
 	if saved := 1 - a.RedisAfterCPU/a.RedisBeforeCPU; saved < minGain {
-		doubt("sidecars save only %.0f %% of Redis's work: most reads are of small boards, or most of the work is updates", max(saved, 0)*100)
+		doubt("sidecars save only %.0f %% of Redis's work: most reads are of small boards, or most of the work is updates, which cost Redis %.0f us each, a plain ZINCRBY %.1f", max(saved, 0)*100, CommandRedisSeconds*1e6, bareRedisSeconds*1e6)
 	}
 	if a.FromMemory < minGain {
 		doubt("%.0f %% of the reads are answered from memory: of small boards Redis answers, and of hot ones all but pages: name boards super-hot (--members)", a.FromMemory*100)

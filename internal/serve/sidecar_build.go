@@ -201,7 +201,7 @@ func (s *Sidecar) buildReader() (err error) {
 		cfg.Boards, cfg.OriginLags, cfg.Ladders = youngBoards{s.Local, s.options.snapshots.maxAge}, true, nil
 	}
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
-		cfg.Hot, cfg.Written = s.tracker, s.tracker.Written
+		cfg.Hot, cfg.Written = s.tracker, s.written
 		if s.kept != nil {
 			s.keptTops = newKeptTops(s)
 			cfg.Hot, s.parts = s.keptTops, append(s.parts, s.keptTops)
@@ -252,6 +252,15 @@ func (s *Sidecar) buildResp() (err error) {
 	s.respServer, err = resp.New(s.reader, cfg, s.log, s.Registry)
 	s.parts = append(s.parts, s.respServer)
 	return err
+}
+
+// written has the copy of a board that was written through this process made as new, or known to be: a hot page, or what
+// the log in Redis brings. The channel is the page's.
+func (s *Sidecar) written(b rankcache.BoardID) <-chan struct{} {
+	if s.options.LogInRedis() {
+		s.runner.Written(b)
+	}
+	return s.tracker.Written(b)
 }
 
 // logsWrites reports whether what clients of Redis write to a board goes into the log there: it is whole in sidecars, and

@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"rankcache/wire"
 )
 
 // facts are what was learned from the upstream: what it knows. They are never changed, only replaced.
@@ -14,6 +16,7 @@ type facts struct {
 	rankScore    bool              // ZRANK takes WITHSCORE
 	multiScore   bool              // there is ZMSCORE
 	scripts      bool              // the user may run scripts
+	logs         bool              // the user may add to the log in Redis
 	hello        [4][]byte         // the reply to HELLO 2 and 3, without the connection's id
 	helloID      [4]int            // where the id stands in it
 	name         string            // of the server, with its version
@@ -33,12 +36,15 @@ const (
 // optional are subcommands of CLIENT that libraries send on connecting, also to servers that don't know them.
 var optional = []string{"SETINFO", "MAINT_NOTIFICATIONS"}
 
-// learn asks the upstream, on a connection that is logged in and speaks RESP2.
-func learn(conn net.Conn, timeout time.Duration) (*facts, error) {
+// learn asks the upstream, on a connection that is logged in and speaks RESP2. logged: writes are added to the log in Redis.
+func learn(conn net.Conn, timeout time.Duration, logged bool) (*facts, error) {
 	ask := [][]string{{"COMMAND"}, {"ZRANGE", noKey, "0", "0", "REV"}, {"ZRANK", noKey, "m", "WITHSCORE"},
 		{"ZMSCORE", noKey, "m"}, {"HELLO", "3"}, {"HELLO", "2"}, {"EVAL", "return 0", "0"}}
 	for _, sub := range optional {
 		ask = append(ask, []string{"CLIENT", sub})
+	}
+	if logged {
+		ask = append(ask, []string{"XADD", wire.LogKey, "NOMKSTREAM", "*", wire.LogBoard}) // a field without its value adds nothing
 	}
 	got, err := askAll(conn, timeout, ask)
 	if err != nil {
@@ -49,6 +55,7 @@ func learn(conn net.Conn, timeout time.Duration) (*facts, error) {
 	f.setHello(3, got[4])
 	f.setHello(2, got[5])
 	f.scripts = !bytes.HasPrefix(got[6], []byte("-NOPERM"))
+	f.logs = logged && !bytes.HasPrefix(got[len(got)-1], []byte("-NOPERM"))
 	for i, sub := range optional {
 		if reply := string(got[7+i]); strings.Contains(strings.ToLower(reply), "unknown subcommand") {
 			f.unknown[sub] = reply

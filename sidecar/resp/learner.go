@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"rankcache/wire"
 )
 
 // learner has the facts of the upstream, and asks it on a connection of its own.
@@ -53,7 +55,7 @@ func (l *learner) followOne(ctx context.Context, every time.Duration) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	f, err := learn(conn, l.upstreams.cfg.UpstreamTimeout+time.Second)
+	f, err := learn(conn, l.upstreams.cfg.UpstreamTimeout+time.Second, l.upstreams.cfg.Logged != nil)
 	if err != nil {
 		return err
 	}
@@ -96,6 +98,10 @@ func (l *learner) learned(f *facts) {
 	l.away.Store(false)
 	l.noteTry()
 	l.log.Info("RESP: learned from Redis", "server", f.name)
+	if l.upstreams.cfg.Logged != nil && !(f.scripts && f.logs) {
+		l.log.Warn("RESP: what clients write to whole boards is not logged, so that these fall behind and are read again: have an ACL grant EVALSHA, EVAL, and XADD on "+wire.LogKey+" (rankcache doctor serve)",
+			"may_run_scripts", f.scripts, "may_add", f.logs)
+	}
 }
 
 // ask is a command for the connection of follow.

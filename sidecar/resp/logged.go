@@ -37,6 +37,7 @@ return 0`)
 const (
 	maxCounted  = 64        // members of a command that the script adds up
 	maxComposed = 256 << 10 // bytes of a run that has calls of the script
+	maxNamed    = 64 << 10  // members that a transaction writes, of which other connections are told
 )
 
 // loggedWrites has clients write boards whose changes are logged in Redis, as the writer does.
@@ -65,19 +66,22 @@ func (l *loggedWrites) unsure(boards []rankcache.BoardID) bool {
 	return true
 }
 
-// appendScript appends a call of the script, [byName] or [bySource], that runs the command.
-// False: the script does not know it, or Redis has an error for it that a script would tell otherwise.
-func (l *loggedWrites) appendScript(dst, name []byte, args [][]byte, proto version) ([]byte, bool) {
+// appendScript appends a call of the script, [byName] or [bySource], that runs the command, and returns the places of its
+// members in [named]. False: the script does not know it, or Redis has an error for it that a script would tell otherwise.
+func (l *loggedWrites) appendScript(dst, name []byte, args [][]byte, proto version) (call []byte, places []uint64, ok bool) {
 	if len(args) < 2 {
-		return dst, false
+		return dst, nil, false
 	}
 	b, logged := l.board(args[1])
 	if !logged {
-		return dst, false
+		return dst, nil, false
 	}
 	first, step, ok := l.membersOf(args)
 	if !ok {
-		return dst, false
+		return dst, nil, false
+	}
+	for i := first; step > 0 && i < len(args); i += step {
+		places = append(places, namedPlace(args[1], args[i]))
 	}
 	const before = 4 // arguments of the script before the command
 	dst = appendArray(dst, 6+before+len(args))
@@ -87,7 +91,7 @@ func (l *loggedWrites) appendScript(dst, name []byte, args [][]byte, proto versi
 	for _, a := range args {
 		dst = appendBulk(dst, a)
 	}
-	return dst, true
+	return dst, places, true
 }
 
 // membersOf returns where the first member of a well-formed command is among its arguments, and how far apart they are:
@@ -143,7 +147,7 @@ func (c *session) passLogged(cmd *command, n int) (logged bool, err error) {
 	if c.multi {
 		name = bySource
 	}
-	call, ok := c.server.logged.appendScript(nil, name, cmd.args, c.proto)
+	call, places, ok := c.server.logged.appendScript(nil, name, cmd.args, c.proto)
 	if !ok || !c.isOwn() {
 		return false, nil
 	}
@@ -151,6 +155,9 @@ func (c *session) passLogged(cmd *command, n int) (logged bool, err error) {
 		return false, err
 	}
 	c.writes.begun(verbOther, cmd.args, c.server.boardOf)
+	if len(c.writes.named) < maxNamed {
+		c.writes.named = append(c.writes.named, places...)
+	}
 	c.server.counts.add(c.id, verbOther, sourcePassed)
 	c.timing.pass(false)
 	r := &c.run.composed

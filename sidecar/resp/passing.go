@@ -195,12 +195,15 @@ func (c *session) finishRun() error {
 			err = c.receiveAll(false, most)
 		}
 	}
-	c.writes.ended()
 	if !c.multi { // else what was written is so at EXEC
+		c.writes.ended()
+		if len(c.writes.named) > 0 {
+			c.server.named.written(c.writes.named)
+		}
 		for _, board := range c.writes.boards {
 			c.server.reader.Written(board)
 		}
-		c.writes.boards = c.writes.boards[:0]
+		c.writes.boards, c.writes.named = c.writes.boards[:0], c.writes.named[:0]
 		c.endUnsure()
 	}
 	if ends := c.up.replies.ends; err == nil && len(asked) > 0 && len(c.out) == at+ends[r.commands-1] {

@@ -77,6 +77,7 @@ type Server struct {
 	learner
 	guard     writeGuard
 	logged    loggedWrites
+	named     *named // nil: no board's changes are logged in Redis
 	upstreams *upstreams
 	lived     context.Context
 	live      context.CancelFunc
@@ -107,6 +108,9 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	s.learner.upstreams, s.learner.log, s.asks, s.tried = s.upstreams, log, make(chan ask), make(chan struct{})
 	s.facts.Store(unlearned)
 	s.logged = loggedWrites{cfg.Logged, cfg.Names, &s.learner}
+	if cfg.Logged != nil {
+		s.named = &named{began: s.began}
+	}
 	s.guard = writeGuard{r, cfg.Names, &s.learner, &s.logged}
 	s.lived, s.live = context.WithCancel(context.Background())
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: idleTimeout}, s.held.giveBack)

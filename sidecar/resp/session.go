@@ -224,7 +224,7 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 
 // isBehind reports whether a copy that was current at a time is too old for a read of this connection.
 func (c *session) isBehind(q *form, at time.Time) bool {
-	return !c.server.fresh(at) || c.writes.after(q.key, at)
+	return !c.server.fresh(at) || c.writes.after(q.key, at) || c.server.named.after(q, at)
 }
 
 // answerRead answers a read of length n if its board is here, fresh and has this connection's writes, or is split.

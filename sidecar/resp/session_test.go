@@ -116,7 +116,18 @@ func TestOwnWrites(t *testing.T) {
 	one.want("+OK\r\n", "MULTI")
 	one.want("+QUEUED\r\n", read...)
 	one.want("*1\r\n"+best(fixture.Member(7)), "EXEC")
+	one.want(best(fixture.Member(0)), read...) // nothing was written
+	one.want("+OK\r\n", "MULTI")
+	one.want("+QUEUED\r\n", words("ZINCRBY hot 1 %s", fixture.Member(7))...)
+	e.hot.At = time.Now() // before EXEC
+	one.want("*1\r\n$4\r\n2994\r\n", "EXEC")
 	one.want(best(fixture.Member(7)), read...)
+	e.hot.At = time.Now()
+	one.want(best(fixture.Member(0)), read...)
+	one.want("+OK\r\n", "MULTI")
+	one.want("+QUEUED\r\n", "EVAL", "return 1", "0")
+	one.want("*1\r\n:1\r\n", "EXEC")
+	one.want(best(fixture.Member(7)), read...) // the script may have written to any board
 }
 
 // TestOldCopies: a copy from before this process, such as one from a file, is as good after

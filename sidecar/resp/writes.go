@@ -17,12 +17,13 @@ import (
 type writes struct {
 	began time.Time
 	at    *[places]int64 // nanoseconds since began; nil: nothing was written
-	all   int64          // when a command may have written to any key
-	// What was written to by commands whose replies have not come.
+	all   int64          // when a script may have written to any key
+	// What was written to by commands whose replies, or whose EXEC, have not come.
 	open     [places / 64]uint64
 	openAll  bool
 	openSome bool
 	boards   []rankcache.BoardID // that they may have written to
+	named    []uint64            // places of members that the script writes, in [named]
 }
 
 const places = 1024
@@ -36,7 +37,7 @@ func (w *writes) begun(v verb, args [][]byte, boardOf func(key []byte, well bool
 			w.boards = append(w.boards, rankcache.BoardID(strings.Clone(string(board))))
 		}
 	}
-	if w.openSome = true; v == script || v == exec {
+	if w.openSome = true; v == script {
 		w.openAll = true
 		return
 	}
@@ -54,7 +55,7 @@ const maxKey = 2 * rankcache.MaxBoardLen // longer than the key of any board
 
 func place(key []byte) uint64 { return maphash.Bytes(seed, key) % places }
 
-// ended takes note that all replies have come.
+// ended takes note that all replies have come, and no transaction is open.
 func (w *writes) ended() {
 	if !w.openSome {
 		return
