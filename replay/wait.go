@@ -28,6 +28,12 @@ const never time.Duration = math.MaxInt64
 
 // wait returns after d, at a wake-up or at the end of ctx. woken tells of a wake-up.
 func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
+	woken, _ = s.waitOr(ctx, nil, d)
+	return woken
+}
+
+// waitOr is wait for two signals.
+func (s signal) waitOr(ctx context.Context, or signal, d time.Duration) (woken, other bool) {
 	var due <-chan time.Time
 	if d < never {
 		timer := time.NewTimer(d)
@@ -37,25 +43,12 @@ func (s signal) wait(ctx context.Context, d time.Duration) (woken bool) {
 	select {
 	case <-ctx.Done():
 	case <-s:
-		return true
+		woken = true
+	case <-or:
+		other = true
 	case <-due:
 	}
-	return false
-}
-
-// waitOr is wait for two signals.
-func (s signal) waitOr(ctx context.Context, or signal, d time.Duration) (woken, other bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-s:
-		return true, false
-	case <-or:
-		return false, true
-	case <-timer.C:
-	}
-	return false, false
+	return woken, other
 }
 
 // jitter returns d, give or take a tenth, so that a fleet started together does not ask together.

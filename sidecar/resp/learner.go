@@ -99,7 +99,7 @@ func (l *learner) learned(f *facts) {
 	l.noteTry()
 	l.log.Info("RESP: learned from Redis", "server", f.name)
 	if l.upstreams.cfg.Logged != nil && !(f.scripts && f.logs) {
-		l.log.Warn("RESP: what clients write to whole boards is not logged, so that these fall behind and are read again: have an ACL grant EVALSHA, EVAL, and XADD on "+wire.LogKey+" (rankcache doctor serve)",
+		l.log.Warn("RESP: what clients write to whole boards is not logged, so that these fall behind and are read again: have an ACL grant EVALSHA, EVAL, and XADD on "+wire.LogKey+" (rankcache doctor tells)",
 			"may_run_scripts", f.scripts, "may_add", f.logs)
 	}
 }
