@@ -75,20 +75,29 @@ func (c *consumer) answer() {
 	}
 }
 
-// rest waits until more events may have come, longer each time that none have.
+// rest waits until more events have come, or may have.
 func (c *consumer) rest(ctx context.Context) {
+	arrived := c.log.arrived()
+	if arrived == nil {
+		c.setNap()
+	}
+	select {
+	case r := <-c.requests:
+		r.done <- c.apply(r)
+	case <-arrived:
+	case <-c.timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// setNap sets the timer, to longer each time that no events have come.
+func (c *consumer) setNap() {
 	most := shortNap
 	if c.quiet += c.nap; c.quiet >= quietAfter {
 		most = lastNap
 	}
 	c.nap = min(max(2*c.nap, firstNap), most)
 	c.timer.Reset(c.nap)
-	select {
-	case r := <-c.requests:
-		r.done <- c.apply(r)
-	case <-c.timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // newBatch waits for a batch that the dispatcher is done with.

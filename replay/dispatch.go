@@ -73,8 +73,12 @@ type dispatcher struct {
 }
 
 func newDispatcher(c *common, in batches) *dispatcher {
+	every := c.cfg.PublishEvery
+	if c.cfg.RedisLog != nil {
+		every /= 2 // reads are PublishEvery apart: what one brings must not wait for the end of the same time again
+	}
 	return &dispatcher{in: in, feeds: &c.feeds, totals: c.totalsWake, metrics: c.metrics, log: c.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(c.cfg.PublishEvery, c.metrics.visible)}
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(every, c.metrics.visible)}
 }
 
 // run applies batches until ctx ends.

@@ -138,6 +138,9 @@ func (c *client) fill(to *consumer) (events int, err error) {
 	return events, nil
 }
 
+// arrived returns nil: the client's events wake nobody (see firstNap).
+func (c *client) arrived() <-chan struct{} { return nil }
+
 func (c *client) failed(err error) error {
 	if kafka.Fatal(err) {
 		return fmt.Errorf("kafka consumer: %w", err)

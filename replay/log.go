@@ -17,6 +17,8 @@ type changeLog interface {
 
 	// fill has the consumer add what is there now, and returns how many events that were. An error is one for good.
 	fill(to *consumer) (events int, err error)
+	// arrived returns what wakes the consumer when more is there; nil: fill has to be called again and again.
+	arrived() <-chan struct{}
 	// assign starts reading partitions where they begin.
 	assign(parts []*partition) error
 	// unassign stops reading. Nothing of the partitions comes afterwards.

@@ -38,14 +38,15 @@ type stream struct {
 	reading atomic.Pointer[partition]
 	changed signal // wakes run: there is something to read
 	items   chan item
+	queued  signal // wakes the consumer
 	metrics *metrics
 	log     *slog.Logger
 	badLog  rate.Sometimes
 }
 
 func newStream(c *common) *stream {
-	return &stream{from: c.cfg.RedisLog, pause: c.cfg.PublishEvery, changed: newSignal(), items: make(chan item, streamRead),
-		metrics: c.metrics, log: c.log, badLog: rate.Sometimes{Interval: logEvery}}
+	return &stream{from: c.cfg.RedisLog, pause: c.cfg.PublishEvery, changed: newSignal(), items: make(chan item, streamRead+1), // of a whole read, with an itemAgain
+		queued: newSignal(), metrics: c.metrics, log: c.log, badLog: rate.Sometimes{Interval: logEvery}}
 }
 
 func (s *stream) close() error { return nil }
@@ -78,6 +79,8 @@ func (s *stream) fill(to *consumer) (events int, err error) {
 	return events, nil
 }
 
+func (s *stream) arrived() <-chan struct{} { return s.queued }
+
 func (s *stream) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if part := s.reading.Load(); part != nil {
@@ -101,6 +104,7 @@ func (s *stream) read(ctx context.Context, part *partition) {
 			case <-ctx.Done():
 			}
 		}
+		s.queued.wake() // only now, so that one batch has all
 		switch {
 		case err != nil && ctx.Err() == nil:
 			s.metrics.redisErrors.Inc()
