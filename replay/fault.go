@@ -41,6 +41,15 @@ func faultRun(now, before uint64) fault {
 	return fault{kind: kindRun, reason: fmt.Sprintf("the board began again as run %d, it was %d", now, before)}
 }
 
+// faultLater is the fault of a board that Redis has in a later run. One that goes on from its seq was added up anew.
+func faultLater(redis, board rankcache.State) fault {
+	if board.Seq == 0 || redis.Seq < board.Seq {
+		return faultRun(redis.Run, board.Run)
+	}
+	return fault{kind: kindPast,
+		reason: fmt.Sprintf("at update %d it was added up anew, as run %d: something has changed it past rankcache", redis.Seq, redis.Run)}
+}
+
 func faultRunLost(redis, board uint64) fault {
 	return fault{kind: kindRun, reason: fmt.Sprintf("Redis has run %d of the board, the log already %d: Redis has lost writes", redis, board)}
 }
@@ -68,7 +77,7 @@ func disproof(origin, board rankcache.State) *fault {
 	case origin.Run == 0:
 		return new(faultGone("run"))
 	case origin.Run > board.Run:
-		return new(faultRun(origin.Run, board.Run))
+		return new(faultLater(origin, board))
 	case origin.Run < board.Run:
 		return new(faultRunLost(origin.Run, board.Run))
 	case origin.Seq < board.Seq:

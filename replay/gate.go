@@ -37,6 +37,7 @@ type gate struct {
 	audit   *auditor     // of boards without seqs
 	backlog func() int64 // records in the logs of all boards when reading began
 	totals  signal       // wakes the totals poller
+	past    pastWrites
 }
 
 func newGate(c *common, ask *asker, filler *filler, f *feed) *gate {
@@ -92,6 +93,9 @@ func (g *gate) refill(why *fault, now time.Time) {
 		return
 	}
 	g.log.Warn("board is filled again", "board", g.feed.id, "was_open", last.isOpen, "reason", why.reason)
+	if g.past.begins(why, now) {
+		g.log.Warn("board is left to Redis: something changes it past rankcache again and again", "board", g.feed.id, "for", restFor.String())
+	}
 	if last.isOpen {
 		g.metrics.refills.Inc()
 	} else {
@@ -150,7 +154,7 @@ func (g *gate) wait(ctx context.Context) {
 func (g *gate) advance(ctx context.Context, now time.Time) {
 	in := g.observe(now)
 	s := decide(&in)
-	idle := s.act == actWait || now.Before(g.retryAt)
+	idle := s.act == actWait || now.Before(g.retryAt) || now.Before(g.past.until)
 	g.fallBack(ctx, !idle && s.act != actLoad, now)
 	g.setStatus(&in, s, now)
 	if idle {
@@ -205,6 +209,9 @@ func (g *gate) setStatus(in *gateInput, s step, now time.Time) {
 	}
 	if now.Sub(g.begun) >= limit {
 		s.state, s.reason = rankcache.StateGivenUp, "not open after "+limit.String()+", answered by Redis: "+s.reason
+	}
+	if now.Before(g.past.until) {
+		s.state, s.reason = rankcache.StateGivenUp, g.past.reason()
 	}
 	if g.replica.stale.Load() {
 		s.state = rankcache.StateStale

@@ -53,7 +53,7 @@ func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.P
 // the board has not reached is compared at a later look. before is the run that the board had before the request.
 func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func(rankcache.State, time.Time)) *fault {
 	own := board.State()
-	odd := w.odd
+	odd, kind := w.odd, kindRun
 	w.odd = ""
 	switch {
 	case own.Run == 0 && (r.Run == 0 || r.Seq > 0): // empty: its first update gives it its run
@@ -61,7 +61,7 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 	case r.Run > own.Run && r.HasSum && own.HasSum && r.Seq > own.Seq: // its updates tell whether it goes on from here
 		return nil
 	case r.Run > own.Run:
-		return new(faultRun(r.Run, own.Run))
+		return new(faultLater(r.State, own))
 	case r.Run < before:
 		return new(faultRunLost(r.Run, before))
 	case r.Run < own.Run:
@@ -69,13 +69,13 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 	case !own.HasSum:
 		return nil
 	case !r.HasSum:
-		w.odd = "the board was changed in Redis past the writer"
+		w.odd, kind = "something has changed the board in Redis past rankcache", kindPast
 	}
 	if w.odd != "" { // it counts when it is still so at a second look
 		if w.odd != odd {
 			return nil
 		}
-		return &fault{kind: kindRun, reason: w.odd}
+		return &fault{kind: kind, reason: w.odd}
 	}
 	if w.ahead.Seq == 0 {
 		w.ahead = r

@@ -18,13 +18,14 @@ const (
 	kindAhead    = "ahead"    // Redis's total fell below what was applied
 	kindGone     = "gone"     // Redis no longer has the board
 	kindRun      = "run"      // Redis began the board anew, or lost such a beginning
+	kindPast     = "past"     // something has changed the board in Redis past rankcache: it was added up anew, or has to be
 	kindSum      = "sum"      // another checksum at the same seq
 	kindRefuted  = "refuted"  // an update gives another checksum than it carries
 	kindOverflow = "overflow" // too many updates came ahead of a missing one
 	kindMemory   = "memory"   // the members don't add up to the checksum that was kept
 )
 
-var kinds = []string{kindScore, kindData, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindOverflow, kindMemory}
+var kinds = []string{kindScore, kindData, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindPast, kindSum, kindRefuted, kindOverflow, kindMemory}
 
 // Kinds of reasons, beside those above, for which a file turned out void that could be read.
 const (

@@ -217,9 +217,12 @@ func TestLogInRedisIsATextInstead(t *testing.T) {
 	if err := s.equal(board); err == nil {
 		t.Error("the changes have come")
 	}
-	if st := s.status(board); st.State == rankcache.StateOpen && st.Have >= st.Want {
-		t.Errorf("it counts as current: %+v", st)
-	}
+	testkit.Eventually(t, timeout, func() error { // Redis is asked each second
+		if st := s.status(board); st.State == rankcache.StateOpen && st.Have >= st.Want {
+			return fmt.Errorf("it counts as current: %+v", st)
+		}
+		return nil
+	})
 	l.check(l.redis.Del(t.Context(), wire.LogKey).Err())
 	s.waitOpen(board)
 	s.followsLog(l, board)

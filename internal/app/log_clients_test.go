@@ -62,17 +62,17 @@ func TestClientsWriteWholeBoards(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: strings.TrimPrefix(first.URL("resp", ""), "http://")})
 	t.Cleanup(func() { _, _ = client.Close(), direct.Close() })
 	ctx := t.Context()
-	same := func() { t.Helper(); r.same(direct, r.board, first, second) }
-	write := func(n int) {
+	same := func(board string) { t.Helper(); r.same(direct, board, first, second) }
+	write := func(board string, n int) {
 		t.Helper()
 		for i := range n {
-			if err := client.ZIncrBy(ctx, r.board, float64(i), fmt.Sprint("m", i%13)).Err(); err != nil {
+			if err := client.ZIncrBy(ctx, board, float64(i), fmt.Sprint("m", i%13)).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	write(40)
-	same()
+	write(r.board, 40)
+	same(r.board)
 	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.ZAddArgs(ctx, r.board, redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: 1.5, Member: "a"}, {Score: -3, Member: "b"}}})
 		p.ZRem(ctx, r.board, "m1", "m2")
@@ -82,29 +82,61 @@ func TestClientsWriteWholeBoards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(20)
-	same()
+	write(r.board, 20)
+	same(r.board)
 	r.post(1) // a writer goes on with the board
-	write(20)
-	same()
-	for what, change := range map[string]func() error{
-		"trimmed": func() error { return client.ZRemRangeByRank(ctx, r.board, 0, 3).Err() },
-		"past it": func() error { return direct.ZAdd(ctx, r.board, redis.Z{Score: 9, Member: "foreign"}).Err() },
-		"deleted": func() error { return client.Del(ctx, r.board).Err() },
-		"deleted past": func() error {
-			return errors.Join(direct.Del(ctx, r.board).Err(), direct.ZAdd(ctx, r.board, redis.Z{Score: 9, Member: "old"}).Err())
+	write(r.board, 20)
+	same(r.board)
+	for what, change := range map[string]func(board string) error{
+		"trimmed": func(b string) error { return client.ZRemRangeByRank(ctx, b, 0, 3).Err() },
+		"past it": func(b string) error { return direct.ZAdd(ctx, b, redis.Z{Score: 9, Member: "foreign"}).Err() },
+		"deleted": func(b string) error { return client.Del(ctx, b).Err() },
+		"deleted past": func(b string) error {
+			return errors.Join(direct.Del(ctx, b).Err(), direct.ZAdd(ctx, b, redis.Z{Score: 9, Member: "old"}).Err())
 		},
-		"renamed": func() error {
-			return errors.Join(client.ZAdd(ctx, "draft", redis.Z{Score: 2, Member: "x"}).Err(), client.Rename(ctx, "draft", r.board).Err())
+		"renamed": func(b string) error {
+			return errors.Join(client.ZAdd(ctx, "draft", redis.Z{Score: 2, Member: "x"}).Err(), client.Rename(ctx, "draft", b).Err())
 		},
 	} {
-		if err := change(); err != nil {
+		board := "lb:" + strings.ReplaceAll(what, " ", "-") + ":weekly"
+		write(board, 40)
+		same(board)
+		if err := change(board); err != nil {
 			t.Fatal(what, err)
 		}
-		write(15)
-		same()
+		write(board, 15)
+		same(board)
 		t.Log(what)
 	}
+}
+
+// A board that something changes past the sidecars three times within ten minutes is answered by Redis for ten minutes.
+func TestBoardsThatAreNotWhole(t *testing.T) {
+	t.Parallel()
+	r := newLogInRedis(t)
+	direct := redis.NewClient(&redis.Options{Addr: r.redis.Addr()})
+	t.Cleanup(func() { direct.Close() })
+	serve := r.start("serve")
+	serve.becomesReady("serve")
+	left := func() bool {
+		_, body := serve.Get("admin", "/status")
+		return strings.Contains(body, "it differed from Redis 3 times within 10m0s, as something changes it past rankcache")
+	}
+	for n := range 3 {
+		r.post(5)
+		r.same(direct, r.board, serve)
+		if left() {
+			t.Fatalf("it is left to Redis after %d changes", n)
+		}
+		must(t, direct.ZAdd(t.Context(), r.board, redis.Z{Score: float64(n), Member: "foreign" + fmt.Sprint(n)}).Err())
+		r.post(1) // the writer adds it up
+	}
+	testkit.Eventually(t, time.Minute, func() error {
+		if _, body := serve.Get("data", "/v1/boards/"+r.board+"/top"); !left() || strings.Contains(body, `"source":"local"`) || !strings.Contains(body, "foreign2") {
+			return errors.New(body)
+		}
+		return nil
+	})
 }
 
 // same waits until sidecars answer a board from their memory with what Redis has.
