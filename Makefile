@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test cover lint platforms security release chart fmt bench demo fuzz docs faults soak setup clean
+.PHONY: help build test cover lint platforms security release chart fmt bench demo evening fuzz docs faults soak setup clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,11 @@ bench: build ## run all benchmarks, some 20 minutes; nginx is a row if it is ins
 	bin/rankcache-lab bench profile
 	bin/rankcache-lab bench read
 
-demo: build ## build, then run a super-hot room with servers, writer and sidecar on this machine
+demo: build ## build, then show an app's own sorted sets in Redis alone, without and with a sidecar
+	-scripts/setup.sh redis
+	bin/rankcache-lab alone
+
+evening: build ## build, then show a super-hot room with Kafka, Redis, writer, ledger and sidecar
 	-scripts/setup.sh redis
 	bin/rankcache-lab demo
 

@@ -16,15 +16,16 @@ import (
 func NewCommand() *cobra.Command {
 	root := cli.NewRoot(&cobra.Command{
 		Use:   "rankcache-lab",
-		Short: "The workbench of rankcache: a demo and benchmarks",
+		Short: "The workbench of rankcache: demos and benchmarks",
 		Long: `rankcache-lab shows rankcache at work and measures it on this machine. It is not
 deployed: pods run rankcache.
 
-Exit codes: 0 done; 1 failed; 2 bad flag or argument; 3 the demo's board differs from
+Exit codes: 0 done; 1 failed; 2 bad flag or argument; 3 a board of a demo differs from
 Redis; 130 ended at once by a second signal.`,
-		Example: `  rankcache-lab demo --duration 30s
+		Example: `  rankcache-lab alone --duration 20s
+  rankcache-lab demo --duration 30s
   rankcache-lab bench read -o json`,
 	})
-	root.AddCommand(demo.NewCommand(), bench.NewCommand(), reference.NewCommand(), simulate.NewCommand())
+	root.AddCommand(demo.NewAloneCommand(), demo.NewCommand(), bench.NewCommand(), reference.NewCommand(), simulate.NewCommand())
 	return root
 }
