@@ -114,6 +114,8 @@ func (in *gateInput) unborn() bool {
 func afterReplay(in *gateInput) step {
 	short := in.have.Applied() < in.target
 	switch {
+	case in.target == 0 && in.have.Members == 0 && in.members > 0 && in.differs == "":
+		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("Redis has %d members from before the first update: loading them", in.members)}
 	case in.summed && in.differs == "" && !(short && in.truncated):
 		return proveStep(in)
 	case in.differs != "":
