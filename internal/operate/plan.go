@@ -67,6 +67,7 @@ tells you when you do not need sidecars. It calls no server.`,
 	flags.IntVar(&q.PrimeRate, "prime-rate", controller.DefaultPrimeRate, "primes/s of the controller")
 	flags.Float64Var(&q.LedgerRows, "ledger-rows", 0, "`changes/s` that the ledger keeps; 0: no ledger")
 	flags.DurationVar(&q.LedgerKeep, "ledger-keep", 0, "how long the ledger keeps changes; 0 for ever")
+	flags.BoolVar(&q.LogInRedis, "log-in-redis", false, "without Kafka: the updates are in the log in Redis, as with serve --log redis")
 	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("pods") && q.Pods < 1 {
@@ -149,6 +150,7 @@ func printPlan(to io.Writer, a *plan.Answer) error {
 		{"Redis without", "%.0f calls/s, %.2f cores", []any{a.RedisBefore, a.RedisBeforeCPU}},
 		{"Redis with", "%.0f calls/s, %.2f cores", []any{a.RedisAfter, a.RedisAfterCPU}},
 		{"Redis, of that at rest", "%.0f calls/s, %.0f commands/s, %.2f cores, %.2f MB/s", []any{a.RestTrips, a.RestCommands, a.RestCPU, a.RestRedisMB}},
+		{"Redis, the log in it", "%.2f cores; at most %.0f MiB of order ids", []any{a.LogCPU, a.OrdersMiB}},
 		{"one sidecar at rest", "%.3f cores and %.0f MiB of its own without a limit; %.1f commands/s and %.5f cores of Redis; %.0f KB/s of Kafka's fetches", []any{a.PodRestCPU, a.PodRestMiB, a.PodRestCommands, a.PodRestRedis, a.PodFetchKB}},
 		{"writers", "%.2f cores", []any{a.WriterCPU}},
 		{"cloud API", "%.0f calls/h of the whole fleet", []any{a.APICallsPerHour}},

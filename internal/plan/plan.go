@@ -49,6 +49,7 @@ type Question struct {
 	AuditRows            int           // that sidecars, or the keeper, compare with Redis in a second
 	SnapshotEvery        time.Duration // 0: sidecars that start have no snapshots
 	Topics               int           // of the updates; 0: one for each board
+	LogInRedis           bool          // the updates are in the log in Redis; there is no Kafka
 }
 
 // Answer is the cost of the fleet. Its JSON is stable.
@@ -97,6 +98,9 @@ type Answer struct {
 	PodRestCPU      float64 `json:"pod_rest_cores"`
 	PodRestMiB      float64 `json:"pod_rest_mib"` // private, without a limit: with one the collector uses what that leaves
 
+	LogCPU    float64 `json:"redis_log_cores"` // of Redis, by the log in it; redis_cores_with has it, too
+	OrdersMiB float64 `json:"order_ids_mib"`   // of Redis, at most: those of writers
+
 	Fetches      float64 `json:"pod_fetches_per_s"`        // of Kafka
 	KafkaFetchMB float64 `json:"kafka_fetch_mb_per_s"`     // requests and answers, beside the updates, of the whole fleet
 	SnapshotMiB  float64 `json:"snapshot_mib"`             // that a sidecar that starts reads from the bucket
@@ -142,7 +146,11 @@ func Make(q Question) Answer {
 	}
 	a.RollingChanges = 2*q.Rolling + a.PrimesPerSecond
 	a.atRest(q)
+	a.OrdersMiB = q.Updates * orderSeconds * orderBytes / mib
 	a.redis(q)
+	if q.LogInRedis {
+		a.noKafka(q)
+	}
 	a.WriterCPU = (q.Updates + a.RollingChanges) * commandWriterSeconds
 	if q.PollEvery > 0 {
 		a.APICallsPerHour = float64(time.Hour / q.PollEvery)
@@ -191,6 +199,9 @@ func (a *Answer) redis(q Question) {
 	a.wakes(q, a.RedisAfter)
 	a.RedisBeforeCPU += changes * bareRedisSeconds
 	a.RedisAfterCPU += pages*redisSeconds + a.RestCPU + changes*CommandRedisSeconds
+	if q.LogInRedis {
+		a.RedisAfterCPU += changes * logAddSeconds
+	}
 }
 
 // updateBytes returns the bytes of one record: value, key and Kafka's overhead.
@@ -287,6 +298,9 @@ func (a *Answer) judge(q Question) {
 	}
 	if a.KafkaFetchMB > mostFetchMB {
 		doubt("fetches of %d sidecars take %.0f MB/s of Kafka beside the updates, because each names all topics: have boards share the topics of classes (--topics), or run one sidecar a node (--pods-per-node)", a.Sidecars, a.KafkaFetchMB)
+	}
+	if a.LogCPU > mostLog {
+		doubt("the log takes %.1f cores of Redis: from some %.0f sidecars on Kafka is cheaper", a.LogCPU, math.Floor(mostLog/a.LogCPU*float64(a.Sidecars)))
 	}
 	a.Verdict = WorthIt
 	if len(a.Reasons) > 0 {

@@ -298,6 +298,10 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"lookUpTopicBytes", lookUpTopicBytes, `looks up its topics, (\d+) B of each`, 1},
 		{"fetchesAnUpdate", fetchesAnUpdate, `that is ([\d.]+) fetches for an update`, 1},
 		{"fetchesPerSecond", fetchesPerSecond, `\((\d+) fetches a second`, 1},
+		{"logAddSeconds", logAddSeconds, `a change takes ([\d.]+) µs more there`, 1e-6},
+		{"logReadsPerSecond", logReadsPerSecond, `reads it after changes, (\d+) times a second at most`, 1},
+		{"logReadSeconds", logReadSeconds, `times a second at most, (\d+) µs each beside`, 1e-6},
+		{"orderBytes", orderBytes, `\| plain \| \| 1\.00 \| [\d.]+ µs \| [\d.]+ µs \| [\d,]+ \| (\d+) B \|`, 1},
 		{"commandRedisSeconds", CommandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
 	} {
@@ -310,5 +314,28 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		if want *= f.unit; err != nil || math.Abs(f.value-want) > 1e-9*want {
 			t.Errorf("%s is %g, the documentation has %g (%v): copy its figure to figures.go", f.name, f.value, want, err)
 		}
+	}
+}
+
+// With the log in Redis there is no Kafka, and Redis pays for each sidecar: 20 that follow 500 changes a second take a
+// tenth of a core (docs/speed/FLEET.md), and many more are cheaper with Kafka.
+func TestLogInRedis(t *testing.T) {
+	q := Question{Members: slices.Repeat([]int{200}, 100), IDBytes: 10, Updates: 500, History: time.Hour, Requests: 200_000, Own: 0.5, Pods: 20, LogInRedis: true, StatesEvery: time.Second}
+	a := Make(q)
+	if a.KafkaIngressMB+a.KafkaEgressMB+a.KafkaFetchMB+a.RolloutMB+a.Fetches+a.LogMiB+a.LogUpdates != 0 || a.OpenSeconds > 1 {
+		t.Errorf("there is no Kafka: %+v", a)
+	}
+	if a.LogCPU < 0.07 || a.LogCPU > 0.13 || a.Verdict != WorthIt {
+		t.Errorf("%.3f cores, %s: %q", a.LogCPU, a.Verdict, a.Reasons)
+	}
+	near(t, "order ids", a.OrdersMiB, 500*7200*108/1048576.0)
+	with := a.RedisAfterCPU
+	q.LogInRedis = false
+	if b := Make(q); b.LogCPU != 0 || with-b.RedisAfterCPU < 0.05 || b.KafkaEgressMB == 0 {
+		t.Errorf("%.3f cores with a log in Redis, %.3f with Kafka", with, b.RedisAfterCPU)
+	}
+	q.LogInRedis, q.Pods = true, 200
+	if a := Make(q); a.Verdict != Doubtful || !strings.Contains(strings.Join(a.Reasons, ";"), "sidecars on Kafka is cheaper") {
+		t.Errorf("%s: %q", a.Verdict, a.Reasons)
 	}
 }

@@ -80,6 +80,9 @@ func (q Question) keeper(sidecars float64) rest {
 func (a *Answer) atRest(q Question) {
 	sidecars := float64(a.Sidecars)
 	one, keeper := q.sidecar(), q.keeper(sidecars)
+	if one.readsLog(q); q.Keepers > 0 {
+		keeper.readsLog(q)
+	}
 	a.RestTrips, a.RestCommands = sidecars*one.trips+keeper.trips, sidecars*one.commands+keeper.commands
 	a.RestRedisMB = (sidecars*one.bytes + keeper.bytes) / 1e6
 	a.RestCPU = sidecars*one.cpu + keeper.cpu
@@ -99,7 +102,7 @@ func (a *Answer) atRest(q Question) {
 // wakes adds what Redis takes to wake up for the round trips at rest, where that many come in a second.
 func (a *Answer) wakes(q Question, perSecond float64) {
 	a.RestCPU += a.RestTrips * WakeSeconds(perSecond)
-	a.PodRestRedis += q.sidecar().trips * WakeSeconds(perSecond)
+	a.PodRestRedis += (q.sidecar().trips + q.logReads()) * WakeSeconds(perSecond)
 }
 
 // WakeSeconds returns what Redis takes for a round trip beside its command: it sleeps between those far apart.

@@ -21,7 +21,7 @@ func NewCommand() *cobra.Command {
   rankcache-lab bench read -o json
   rankcache-lab bench hot -o json`,
 	}
-	bench.AddCommand(newBenchReplayCommand(), newBenchOpenCommand(), newSidecarCommand(), newLogCommand(), newBenchReadCommand(), newBenchWriteCommand(), newBenchVisibleCommand(), newBenchTailCommand(), newBenchFleetCommand(), newBenchStartCommand(), newBenchRESPCommand(), newBenchLiveCommand(), newBenchTargetCommand(), newBenchChartCommand(),
+	bench.AddCommand(newBenchReplayCommand(), newBenchOpenCommand(), newSidecarCommand(), newLogCommand(), newBenchReadCommand(), newBenchWriteCommand(), newBenchPodsCommand(), newBenchVisibleCommand(), newBenchTailCommand(), newBenchFleetCommand(), newBenchStartCommand(), newBenchRESPCommand(), newBenchLiveCommand(), newBenchTargetCommand(), newBenchChartCommand(),
 		newBenchHotCommand(), newBenchProfileCommand(), newBrokerCommand())
 	return bench
 }
