@@ -3,7 +3,7 @@
 -- here, and how far apart they are (0: the command is about the whole key); and the command, which has the board's key.
 -- Returns Redis's reply to the command. Where the meta can't be read or written, or the board is closed, it is run as it is.
 -- A board without a sum is added up in its order, some members with each command, while it goes on to be written: with a
--- pause a writer adopts it. KEYS[3] has its seq and number of members, how many of the first are added up, and their sum.
+-- pause a writer adopts it. KEYS[3] has its seq and number of members, how many of the first are added up, and their sum; for a second after its end its run.
 local call, pcall, pack, sub, sha1hex = redis.call, redis.pcall, struct.pack, string.sub, redis.sha1hex
 local board, key, first, step = KEYS[1], KEYS[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local meta, card = pcall('GET', key), pcall('ZCARD', board)
@@ -41,7 +41,8 @@ local clock = call('TIME')
 local now, log = clock[1] * 1000 + math.floor(clock[2] / 1000), ''
 local fresh = now * 1024 + math.floor(clock[2] % 1000 * 1.024) -- a run higher than all earlier ones, and below 2^53
 if not meta then
-  run = fresh
+  local ended = call('GET', KEYS[3]) -- see below
+  run = math.max(fresh, ended and #ended == 8 and struct.unpack('>I8', ended) + 1 or 0)
 end
 for _, member in ipairs(adds and {} or named) do
   local old, new = before[member], call('ZSCORE', board, member)
@@ -141,6 +142,7 @@ end
 if meta and left then -- Redis has a key's expiry go with its last member
   if left == -2 and step == 0 and card > 0 then
     call('DEL', key)
+    call('SET', KEYS[3], pack('>I8', run), 'PX', 1000) -- a transaction is of one moment since Redis 7.2: its next life is of a later run
   elseif left >= 0 then
     call('SETRANGE', key, 34, pack('>I8I8', now + left, now + left))
     call('PEXPIREAT', key, string.format('%.0f', now + left))

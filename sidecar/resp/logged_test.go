@@ -22,8 +22,13 @@ const logged = rankcache.BoardID("{gifts}.day") // its meta has another name tha
 // newLogged starts a listener before a Redis of its own that has the changes of some boards logged.
 func newLogged(t testing.TB, boards ...rankcache.BoardID) *env {
 	t.Helper()
+	return newLoggedOn(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr(), boards...)
+}
+
+func newLoggedOn(t testing.TB, addr string, boards ...rankcache.BoardID) *env {
+	t.Helper()
 	has := func(b rankcache.BoardID) bool { return slices.Contains(append(boards, logged), b) }
-	return newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr(), func(c *Config) { c.Logged = has }).learned()
+	return newEnv(t, addr, func(c *Config) { c.Logged = has }).learned()
 }
 
 // meta returns the meta of a board; of one without the zero value.
@@ -149,12 +154,13 @@ func randomWrite(r *rand.Rand, key string) []string {
 // flushed now and then; and the board can be followed by its log.
 func TestLoggedWritesAreRedis(t *testing.T) {
 	t.Parallel()
-	for _, proto := range []string{"2", "3"} {
-		t.Run("RESP"+proto, func(t *testing.T) {
-			e, bare := newLogged(t), dial(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr())
+	start := map[string]func(*testing.T) string{"redis": func(t *testing.T) string { return testkit.StartRedis(t, servers.RedisOptions{}).Addr() }, "valkey": serversToCompare["valkey"]}
+	for _, of := range []struct{ server, proto string }{{"redis", "2"}, {"redis", "3"}, {"valkey", "2"}, {"valkey", "3"}} {
+		t.Run(of.server+", RESP"+of.proto, func(t *testing.T) {
+			e, bare := newLoggedOn(t, start[of.server](t)), dial(t, start[of.server](t))
 			c, r := e.dial(), seedOf(t)
 			for _, conn := range []*clientConn{c, bare} {
-				conn.ask("HELLO", proto)
+				conn.ask("HELLO", of.proto)
 			}
 			for range number() / 20 {
 				var all []string
