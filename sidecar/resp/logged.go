@@ -94,8 +94,11 @@ func (l *loggedWrites) appendScript(dst, name []byte, args [][]byte, proto versi
 	return dst, places, true
 }
 
+// byRank is what [loggedWrites.membersOf] returns of a command that names its members by their ranks.
+const byRank = -1
+
 // membersOf returns where the first member of a well-formed command is among its arguments, and how far apart they are:
-// 0 of one that is about the whole key.
+// 0 of one that is about the whole key, or [byRank].
 func (l *loggedWrites) membersOf(args [][]byte) (first, step int, ok bool) {
 	n := len(args)
 	switch lower(text(args[0])) {
@@ -112,6 +115,8 @@ func (l *loggedWrites) membersOf(args [][]byte) (first, step int, ok bool) {
 		return 0, 0, n == 3 || n > 3 && options
 	case "persist", "del", "unlink":
 		return 0, 0, n == 2
+	case "zremrangebyrank":
+		return 0, byRank, n == 4
 	}
 	for i := first; ok && i < n; i += step {
 		ok = (i-first)/step < maxCounted && rankcache.CheckMember(text(args[i])) == nil

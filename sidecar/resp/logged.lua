@@ -1,6 +1,6 @@
 -- Runs the command of a client on a followed board, and adds up and logs what it changes, as the writer's apply.lua does.
 -- KEYS: board, its meta, how far it is added up. ARGV: the board's id; 3 if the client speaks RESP3; where the first of the command's members stands
--- here, and how far apart they are (0: the command is about the whole key); and the command, which has the board's key.
+-- here, and how far apart they are (0: the command is about the whole key; -1: it names its members by rank); and the command, which has the board's key.
 -- Returns Redis's reply to the command. Where the meta can't be read or written, or the board is closed, it is run as it is.
 -- A board without a sum is added up in its order, some members with each command, while it goes on to be written: with a
 -- pause a writer adopts it. KEYS[3] has its seq and number of members, how many of the first are added up, and their sum; for a second after its end its run.
@@ -14,10 +14,18 @@ if open then
   flags, run, seq, sum, members = select(2, struct.unpack('>BBI8I8I8I8', meta))
 end
 local unknown = not counts or flags % 64 >= 32 or members ~= card
+local args, last = ARGV, #ARGV
+if counts and step < 0 then -- ZREMRANGEBYRANK
+  args, first, step = pcall('ZRANGE', board, ARGV[7], ARGV[8]), 1, 1
+  last = #args
+  if last > 64 then
+    unknown, step = true, 0
+  end
+end
 local adds, begun, before, named, places = unknown and counts and step > 0, seq, {}, {}, {}
 if counts and step > 0 then
-  for i = first, #ARGV, step do
-    local member = ARGV[i]
+  for i = first, last, step do
+    local member = args[i]
     if before[member] == nil then
       before[member] = call('ZSCORE', board, member)
       places[member] = adds and call('ZRANK', board, member)

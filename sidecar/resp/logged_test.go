@@ -146,6 +146,9 @@ func randomWrite(r *rand.Rand, key string) []string {
 		return []string{[]string{"EXPIRE", "PEXPIRE"}[r.IntN(2)], key, "100000", "NX"}[:3+r.IntN(2)]
 	case 12:
 		return [][]string{{"PERSIST", key}, {"DEL", key}, {"UNLINK", key}, {"EXPIREAT", key, "1"}, {"ZADD", key}, {"ZINCRBY", key, "1"}}[r.IntN(6)]
+	case 13:
+		rank := func() string { return []string{"0", "1", "-2", "-1", "7", "-9", "99", "x"}[r.IntN(8)] }
+		return []string{"ZREMRANGEBYRANK", key, rank(), rank(), "x"}[:4+r.IntN(20)/19]
 	}
 	return [][]string{{"ZRANGE", key, "0", "-1", "WITHSCORES"}, {"ZSCORE", key, member()}, {"ZCARD", key}, {"PING"}}[r.IntN(4)]
 }
@@ -197,7 +200,7 @@ func TestLoggedWritesUnknown(t *testing.T) {
 	e := newLogged(t, "other")
 	key := string(logged)
 	many := append(words("ZADD %s", key), slices.Repeat([]string{"1", "m"}, maxCounted+1)...)
-	for _, args := range [][]string{words("ZREMRANGEBYRANK %s 0 0", key), words("ZPOPMIN %s", key), words("ZUNIONSTORE %s 1 away", key), words("RENAME other %s", key),
+	for _, args := range [][]string{words("ZREMRANGEBYSCORE %s 2 2", key), words("ZPOPMIN %s", key), words("ZUNIONSTORE %s 1 away", key), words("RENAME other %s", key),
 		words("BZPOPMAX away %s 1", key), append(words("EVAL"), "return redis.call('ZADD', KEYS[1], 3, 'x')", "1", key), words("DEL away %s", key),
 		many, {"ZADD", key, "1", "a\x01"}, words("ZADD %s inf a", key), words("ZINCRBY %s -inf a", key), words("SORT %s BY nosort STORE %s", key, key)} {
 		for _, multi := range []bool{false, true} {
@@ -227,6 +230,28 @@ func TestLoggedWritesUnknown(t *testing.T) {
 	}
 }
 
+// A trim of up to 64 members is added up and logged; one of more has the sum unknown.
+func TestLoggedWritesTrim(t *testing.T) {
+	t.Parallel()
+	e := newLogged(t)
+	c, key := e.dial(), string(logged)
+	for i := range 200 {
+		c.ask("ZADD", key, strconv.Itoa(i), "m"+strconv.Itoa(i))
+	}
+	c.want(":64\r\n", "ZREMRANGEBYRANK", key, "0", "-137")
+	e.wantKept(logged)
+	c.want(":0\r\n", "ZREMRANGEBYRANK", key, "136", "-1")
+	e.wantKept(logged)
+	c.want(":65\r\n", "ZREMRANGEBYRANK", key, "0", "64")
+	if m := e.meta(logged); m.HasSum {
+		t.Errorf("65 members were removed and the sum is taken as known: %+v", m)
+	}
+	c.ask("ZADD", key, "1", "a")
+	c.want(":72\r\n", "ZREMRANGEBYRANK", key, "0", "-1")
+	c.ask("ZADD", key, "1", "a")
+	e.wantKept(logged)
+}
+
 // A sorted set that was there, or was written past the listener, is added up while it goes on to be written.
 func TestLoggedWritesAddUp(t *testing.T) {
 	t.Parallel()
@@ -242,10 +267,12 @@ func TestLoggedWritesAddUp(t *testing.T) {
 		foreign := r.IntN(3)
 		for n := 0; ; n++ {
 			args := words("ZINCRBY %s %d m%d", key, r.IntN(60)-30, r.IntN(3000))
-			switch r.IntN(3) {
+			switch r.IntN(4) {
 			case 0:
 				args = words("ZADD %s %d m%d %d m%d %d n%d", key, r.IntN(50), r.IntN(3000), r.IntN(50), r.IntN(3000), r.IntN(50), r.IntN(9))
 			case 1:
+				args = words("ZREMRANGEBYRANK %s %d %d", key, r.IntN(3), r.IntN(6))
+			case 2:
 				args = words("ZREM %s m%d m%d m%d m%d n1", key, r.IntN(3000), r.IntN(3000), r.IntN(3000), r.IntN(3000))
 			}
 			c.ask(args...)
