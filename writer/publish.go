@@ -169,14 +169,16 @@ func (p *processor) nameFirst(ctx context.Context, to *producer, messages []mess
 	if of.list == "" || p.named.Load() == of || !slices.ContainsFunc(messages, toLedger) {
 		return nil
 	}
-	_, err, _ := p.naming.Do(of.list, func() (any, error) {
-		err := p.retry(ctx, "kafka", func() error { return to.nameMasters(ctx, p.opts.Names.Ledger, strings.Fields(of.list)) })
-		if err == nil {
-			p.named.Store(of)
-		}
-		return nil, err
+	return p.retry(ctx, "kafka", func() error { // around the flight: its error may be that another's time is over
+		_, err, _ := p.naming.Do(of.list, func() (any, error) {
+			err := to.nameMasters(ctx, p.opts.Names.Ledger, strings.Fields(of.list))
+			if err == nil {
+				p.named.Store(of)
+			}
+			return nil, err
+		})
+		return err
 	})
-	return err
 }
 
 const nameEvery = time.Minute // how often a writer names the masters

@@ -1,0 +1,42 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+)
+
+// Who names the masters for several, and has no more time, ends nobody else's work: a batch that gets his error ends the writer.
+func TestNamingOutlivesWhoBegan(t *testing.T) {
+	t.Parallel()
+	d := newDurable(t, testkit.StartRedis(t, servers.RedisOptions{}), testkit.Kfake(t).Addr())
+	d.run(t)
+	d.post(t, 1)
+	var of *round
+	testkit.Eventually(t, testTimeout, func() error {
+		if of = d.rewinds.round.Load(); of.list == "" {
+			return errors.New("no masters are known")
+		}
+		return nil
+	})
+	d.named.Store(nil)
+	began, over, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go d.naming.Do(of.list, func() (any, error) {
+		close(began)
+		<-over
+		return nil, context.DeadlineExceeded
+	})
+	<-began
+	go func() {
+		done <- d.nameFirst(t.Context(), d.producer.Load(), []message{{topic: d.opts.Names.Ledger}})
+	}()
+	time.Sleep(100 * time.Millisecond) // until it waits for the other
+	close(over)
+	if err := <-done; err != nil || d.named.Load() != of {
+		t.Errorf("%v, named: %t", err, d.named.Load() == of)
+	}
+}
