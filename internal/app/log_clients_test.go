@@ -1,12 +1,15 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,6 +140,55 @@ func TestBoardsThatAreNotWhole(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A sidecar that is killed while a client writes through it leaves no change out of the log: another one follows without
+// filling the board again.
+func TestSidecarIsKilledUnderWrites(t *testing.T) {
+	t.Parallel()
+	r, addr := newLogInRedis(t), freePorts(t, "resp")["resp"]
+	direct, client := redis.NewClient(&redis.Options{Addr: r.redis.Addr()}), redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _, _ = client.Close(), direct.Close() })
+	other, serve := r.start("serve"), r.start("serve", "--resp", addr)
+	other.becomesReady("serve")
+	serve.becomesReady("serve")
+	must(t, client.ZAdd(t.Context(), r.board, redis.Z{Score: 1, Member: "first"}).Err())
+	r.same(direct, r.board, serve, other)
+	ctx, stop := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	var written atomic.Int64
+	for w := range 3 {
+		writing.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ { // what fails meanwhile is done or not
+				_, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+					p.ZIncrBy(t.Context(), r.board, float64(i%7), fmt.Sprint("m", w, "-", i%90))
+					p.ZRemRangeByRank(t.Context(), r.board, 0, -101)
+					return nil
+				})
+				if err == nil {
+					written.Add(1)
+				}
+			}
+		})
+	}
+	for range 3 {
+		before := written.Load()
+		testkit.Eventually(t, time.Minute, func() error {
+			if n := written.Load() - before; n < 200 {
+				return fmt.Errorf("%d writes", n)
+			}
+			return nil
+		})
+		serve.Kill()
+		serve = r.start("serve", "--resp", addr)
+		serve.becomesReady("serve")
+	}
+	stop()
+	writing.Wait()
+	r.same(direct, r.board, serve, other)
+	if n := other.series(t, "rankcache_replay_refills_total"); n != 0 {
+		t.Errorf("the board was filled again %v times", n)
+	}
 }
 
 // same waits until sidecars answer a board from their memory with what Redis has.
