@@ -66,3 +66,21 @@ func TestDecide(t *testing.T) {
 		}
 	}
 }
+
+// The third time within ten minutes a board is left to Redis for ten minutes, which count no further ones.
+func TestPastWrites(t *testing.T) {
+	var p pastWrites
+	begun := time.Now()
+	past, other := &fault{kind: kindPast}, &fault{kind: kindRun}
+	for _, c := range []struct {
+		at    time.Duration
+		why   *fault
+		rests bool
+	}{{0, past, false}, {4, past, false}, {9, other, false}, {11, past, false}, {12, past, true}, {13, past, false}, {21, past, false},
+		{23, past, false}, {24, past, false}, {25, past, true}} {
+		now := begun.Add(c.at * time.Minute)
+		if got := p.begins(c.why, now); got != c.rests || got && !p.until.Equal(now.Add(10*time.Minute)) {
+			t.Errorf("after %d minutes: %t, until %v", c.at, got, p.until.Sub(begun))
+		}
+	}
+}

@@ -22,7 +22,7 @@ import (
 )
 
 func NewPlanCommand() *cobra.Command {
-	q, primes, members, lingering := plan.Question{}, "", []string(nil), []string(nil)
+	q, log, primes, members, lingering := plan.Question{}, "", "", []string(nil), []string(nil)
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Compute the cost of a fleet of sidecars, and whether it pays",
@@ -67,7 +67,7 @@ tells you when you do not need sidecars. It calls no server.`,
 	flags.IntVar(&q.PrimeRate, "prime-rate", controller.DefaultPrimeRate, "primes/s of the controller")
 	flags.Float64Var(&q.LedgerRows, "ledger-rows", 0, "`changes/s` that the ledger keeps; 0: no ledger")
 	flags.DurationVar(&q.LedgerKeep, "ledger-keep", 0, "how long the ledger keeps changes; 0 for ever")
-	flags.BoolVar(&q.LogInRedis, "log-in-redis", false, "without Kafka: the updates are in the log in Redis, as with serve --log redis")
+	cli.ChoiceVar(flags, &log, "log", "", cli.LogKafka, "where the updates are: kafka, or redis, without Kafka", cli.LogKafka, cli.LogRedis)
 	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("pods") && q.Pods < 1 {
@@ -76,7 +76,7 @@ tells you when you do not need sidecars. It calls no server.`,
 		if err := errors.Join(parseMembers(&q.Members, "members", members), parseMembers(&q.Lingering, "lingering", lingering), parsePrimes(&q, primes)); err != nil {
 			return err
 		}
-		if len(q.Members) == 0 && !flags.Changed("hot-reads") {
+		if q.LogInRedis = log == cli.LogRedis; len(q.Members) == 0 && !flags.Changed("hot-reads") {
 			q.Hot = max(1-q.Small, 0)
 		}
 		if wrong := q.Check(); wrong != "" {
