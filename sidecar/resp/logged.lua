@@ -16,9 +16,12 @@ end
 local unknown = not counts or flags % 64 >= 32 or members ~= card
 local args, last = ARGV, #ARGV
 if counts and step < 0 then -- ZREMRANGEBYRANK
-  args, first, step = pcall('ZRANGE', board, ARGV[7], ARGV[8]), 1, 1
-  last = #args
-  if last > 64 then
+  local from, to = tonumber(ARGV[7]) or 0, tonumber(ARGV[8]) or 0
+  from, to = from < 0 and math.max(card + from, 0) or from, math.min(to < 0 and card + to or to, card - 1)
+  if to - from < 64 then
+    args, first, step = pcall('ZRANGE', board, ARGV[7], ARGV[8]), 1, 1
+    last = #args
+  else
     unknown, step = true, 0
   end
 end
