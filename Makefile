@@ -47,7 +47,7 @@ demo: build ## build, then show an app's own sorted sets in Redis alone, without
 	-scripts/setup.sh redis
 	bin/rankcache-lab alone
 
-evening: build ## build, then show a super-hot room with Kafka, Redis, writer, ledger and sidecar
+evening: build ## build, then show a super-hot room with Kafka, Redis, writer and sidecar
 	-scripts/setup.sh redis
 	bin/rankcache-lab demo
 

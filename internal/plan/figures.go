@@ -49,6 +49,11 @@ const (
 	// There, too: a row that is loaded.
 	ScanSeconds = 1.0e-6
 
+	// speed/FLEET.md, "The log in Redis": adding a change, and reading it, which a sidecar does so often a second at most.
+	logAddSeconds, logReadSeconds, logReadsPerSecond = 3.9e-6, 20e-6, 80
+	// speed/WRITER.md: an order id.
+	orderBytes = 108
+
 	// updateSeconds is the CPU of one live update, from the reads that a core loses to 50,000 of them a second.
 	updateSeconds = (1 - updatingPerSecond/float64(readsPerSecond)) / 50e3
 )

@@ -146,7 +146,7 @@ func Make(q Question) Answer {
 	}
 	a.RollingChanges = 2*q.Rolling + a.PrimesPerSecond
 	a.atRest(q)
-	a.OrdersMiB = q.Updates * orderSeconds * orderBytes / mib
+	a.OrdersMiB = q.Updates * orderLives.Seconds() * orderBytes / mib
 	a.redis(q)
 	if q.LogInRedis {
 		a.noKafka(q)
@@ -157,6 +157,17 @@ func Make(q Question) Answer {
 	}
 	a.judge(q)
 	return a
+}
+
+// noKafka takes out what a fleet without Kafka does not have, and sets what the log in Redis takes of it.
+func (a *Answer) noKafka(q Question) {
+	a.KafkaIngressMB, a.KafkaEgressMB, a.RolloutMB, a.LogMiB, a.LogUpdates = 0, 0, 0, 0, 0
+	a.OpenSeconds = openSeconds // and the rows are loaded from Redis
+	for _, n := range q.Members {
+		a.OpenSeconds += float64(n) * ScanSeconds
+	}
+	reads := q.logReads() * float64(a.Sidecars+q.Keepers)
+	a.LogCPU = reads*(logReadSeconds+WakeSeconds(a.RedisAfter)) + q.Updates*logAddSeconds
 }
 
 // lowestLimit returns the bytes with which serve admits all boards, filled one by one when memory is short.
@@ -267,6 +278,8 @@ const (
 	minGain   = 0.5 // the share of Redis's work that sidecars should save at least
 	// mostRest and mostFetchMB are the cores of Redis, and the MB/s of Kafka, that a fleet may take for itself.
 	mostRest, mostFetchMB = 0.5, 100
+	mostLog               = 0.25          // cores of Redis from which on the log in it is dearer than a Kafka
+	orderLives            = 2 * time.Hour // for how long an order id is kept at most, by default
 )
 
 // judge sets the verdict and its reasons.

@@ -322,7 +322,7 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 func TestLogInRedis(t *testing.T) {
 	q := Question{Members: slices.Repeat([]int{200}, 100), IDBytes: 10, Updates: 500, History: time.Hour, Requests: 200_000, Own: 0.5, Pods: 20, LogInRedis: true, StatesEvery: time.Second}
 	a := Make(q)
-	if a.KafkaIngressMB+a.KafkaEgressMB+a.KafkaFetchMB+a.RolloutMB+a.Fetches+a.LogMiB+a.LogUpdates != 0 || a.OpenSeconds > 1 {
+	if a.KafkaIngressMB+a.KafkaEgressMB+a.KafkaFetchMB+a.RolloutMB+a.Fetches+a.LogMiB+a.LogUpdates+a.PodFetchKB != 0 || a.PodRestCPU > restCores || a.OpenSeconds > 1 {
 		t.Errorf("there is no Kafka: %+v", a)
 	}
 	if a.LogCPU < 0.07 || a.LogCPU > 0.13 || a.Verdict != WorthIt {

@@ -76,6 +76,20 @@ func (q Question) keeper(sidecars float64) rest {
 	return r
 }
 
+// logReads returns how often a second a process reads the log in Redis: after changes.
+func (q Question) logReads() float64 {
+	if !q.LogInRedis {
+		return 0
+	}
+	return max(1, min(q.Updates, logReadsPerSecond))
+}
+
+// readsLog adds reading the log in Redis to what a process does.
+func (r *rest) readsLog(q Question) {
+	reads := q.logReads()
+	r.trips, r.commands, r.cpu = r.trips+reads, r.commands+reads, r.cpu+reads*logReadSeconds
+}
+
 // atRest sets what the fleet does while nobody asks.
 func (a *Answer) atRest(q Question) {
 	sidecars := float64(a.Sidecars)
@@ -88,7 +102,10 @@ func (a *Answer) atRest(q Question) {
 	a.RestCPU = sidecars*one.cpu + keeper.cpu
 	a.PodRestCommands, a.PodRestRedis = one.commands, one.cpu
 	topics := float64(q.Topics)
-	if q.Topics == 0 {
+	switch {
+	case q.LogInRedis:
+		topics = 0
+	case q.Topics == 0:
 		topics = float64(len(q.Members))
 	}
 	if topics > 0 {
