@@ -54,6 +54,8 @@ type Config struct {
 	// wanted. It must not keep the id. What it returns is closed once the page was read again; nil: the board has none.
 	Written func(rankcache.BoardID) <-chan struct{}
 
+	OwnWrites bool // boards are written through this process, which [Reader.Wrote] tells
+
 	Boards   Boards           // nil: no super-hot tier
 	Hot      Hot              // nil: no hot tier
 	Profiles Profiles         // nil: answers carry no profiles

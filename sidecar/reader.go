@@ -16,7 +16,8 @@ import (
 
 // Reader answers reads of boards from the nearest tier that may. All methods may be called concurrently.
 type Reader struct {
-	first    *trimmed
+	first    source
+	own      *ownWrites // nil: nothing is written through this process
 	copies   *copies
 	splits   *splits
 	bounds   *bounds
@@ -93,7 +94,11 @@ func (r *Reader) chain(cfg Config, reg prometheus.Registerer) (err error) {
 	r.splits = &splits{next: r.bounds, reader: r, tiers: cfg.Tiers, ledger: cfg.Ledger != nil, every: lookEvery}
 	r.copies = &copies{next: r.splits, tiers: cfg.Tiers, check: cfg.CheckBoard, used: cfg.Used, boards: cfg.Boards, hot: cfg.Hot}
 	r.bounds.copies = r.copies
-	r.first = &trimmed{next: r.copies, tiers: cfg.Tiers, flights: r.flights}
+	r.first = &trimmed{next: r.copies, tiers: cfg.Tiers, flights: r.flights, scores: recent[keptScore]{life: scoreTime, most: maxScores}}
+	if cfg.OwnWrites {
+		r.own = &ownWrites{next: r.first, last: recent[rankcache.State]{life: ownTime, most: maxWrites}}
+		r.first = r.own
+	}
 	return nil
 }
 
@@ -119,7 +124,7 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 	for i := len(at); i < len(qs); i++ {
 		at = append(at, i)
 	}
-	r.first.read(ctx, qs, as, at) // trimmed, copies, splits, bounds, ladders, stale, flights; and from there finals and origins
+	r.first.read(ctx, qs, as, at) // own, trimmed, copies, splits, bounds, ladders, stale, flights; and from there finals and origins
 	for i := range qs {           // one with a final has all that it sums up
 		if qs[i].Rolling {
 			as[i].Incomplete = !as[i].Primed && as[i].Err == nil && as[i].Source != rankcache.SourceFinal

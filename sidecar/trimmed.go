@@ -21,15 +21,7 @@ type trimmed struct {
 	next    *copies
 	tiers   func() *rooms.Tiers
 	flights *flights
-
-	mu         sync.Mutex
-	newer, old map[scoreKey]keptScore
-	turned     time.Time // when newer became the old ones
-}
-
-type scoreKey struct {
-	board  rankcache.BoardID
-	member string
+	scores  recent[keptScore]
 }
 
 // keptScore is a member's score at a moment of the board, if it had any.
@@ -124,13 +116,7 @@ func lacksScore(own *rankcache.Own) bool { return own.Rank == 0 && !own.Trimmed 
 
 // look sets the score of a member from what is kept, false if that is too old for q.
 func (t *trimmed) look(q *rankcache.Query, own *rankcache.Own) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	key := scoreKey{q.Board, own.Member}
-	kept, ok := t.newer[key]
-	if !ok {
-		kept, ok = t.old[key]
-	}
+	kept, ok := t.scores.get(q.Board, own.Member)
 	if !ok || time.Since(kept.at) > scoreTime || tooOld(q, &rankcache.Answer{Stamp: rankcache.Stamp{State: kept.state}}, kept.at) != nil {
 		return false
 	}
@@ -140,13 +126,8 @@ func (t *trimmed) look(q *rankcache.Query, own *rankcache.Own) bool {
 
 // keep keeps the scores of members, whose strings are not those of a request.
 func (t *trimmed) keep(board rankcache.BoardID, a *rankcache.Answer, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now := time.Now(); t.newer == nil || len(t.newer)+len(a.Own) > maxScores || now.Sub(t.turned) > scoreTime {
-		t.old, t.newer, t.turned = t.newer, make(map[scoreKey]keptScore), now
-	}
 	for i := range a.Own {
 		own := &a.Own[i]
-		t.newer[scoreKey{board, own.Member}] = keptScore{own.Score, own.Trimmed, a.State, at}
+		t.scores.put(board, own.Member, keptScore{own.Score, own.Trimmed, a.State, at})
 	}
 }

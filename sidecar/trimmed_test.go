@@ -210,7 +210,7 @@ func TestAgeOfAScore(t *testing.T) {
 
 // TestFewScoresAreKept, however many members are asked for.
 func TestFewScoresAreKept(t *testing.T) {
-	var kept trimmed
+	kept := trimmed{scores: recent[keptScore]{life: scoreTime, most: maxScores}}
 	a := rankcache.Answer{Own: make([]rankcache.Own, rankcache.MaxTop), Stamp: rankcache.Stamp{At: time.Now()}}
 	for i := range 10 * maxScores / len(a.Own) {
 		for j := range a.Own {
@@ -218,7 +218,7 @@ func TestFewScoresAreKept(t *testing.T) {
 		}
 		kept.keep("b", &a, a.At)
 	}
-	if n := len(kept.newer) + len(kept.old); n > 2*maxScores || n < maxScores {
+	if n := len(kept.scores.newer) + len(kept.scores.old); n > 2*maxScores || n < maxScores {
 		t.Errorf("%d are kept", n)
 	}
 	if own := (rankcache.Own{Standing: rankcache.Standing{Member: a.Own[0].Member}}); !kept.look(&rankcache.Query{Board: "b"}, &own) {

@@ -11,6 +11,9 @@ import (
 // (docs/wire/LOG.md). Each entry is what one call of the writer's script changed on one board.
 const LogKey = "rankcache:log"
 
+// LogEntryBytes is about what an entry of one change takes there.
+const LogEntryBytes = 112
+
 // Fields of an entry: the board's id, and its changes as [DecodeLog] reads them.
 const (
 	LogBoard   = "b"

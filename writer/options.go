@@ -78,9 +78,12 @@ type Options struct {
 	// MemberChanges is how many changes of one member posts may make in a minute, on all boards together; 0: any.
 	MemberChanges int
 	Topics        Topics
-	Process       func() any            // what GET /v1/status shows as process; nil: nothing
-	Log           *slog.Logger          // nil: silent
-	Registerer    prometheus.Registerer // nil: unregistered
+	// Posted, if it is not nil, is called with each post that has succeeded before it is answered, concurrently: the
+	// state is one that the board has been through, and that the change is in.
+	Posted     func(board rankcache.BoardID, member string, s rankcache.State)
+	Process    func() any            // what GET /v1/status shows as process; nil: nothing
+	Log        *slog.Logger          // nil: silent
+	Registerer prometheus.Registerer // nil: unregistered
 }
 
 // Topics configures how missing topics are created.

@@ -45,6 +45,7 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	p.refusePosts(posts)
 	p.await(ctx, posts)
 	p.count(posts)
+	p.tell(posts)
 	return posts
 }
 
@@ -172,6 +173,15 @@ func (p *poster) await(ctx context.Context, posts []posted) {
 		case <-ctx.Done():
 			p.waits.drop(post.wait)
 			post.err = &notYet{post.OrderID}
+		}
+	}
+}
+
+// tell tells of the posts that have succeeded.
+func (p *poster) tell(posts []posted) {
+	for i := range posts {
+		if post := &posts[i]; post.err == nil && p.opts.Posted != nil {
+			p.opts.Posted(post.Board, post.Member, post.Update.State())
 		}
 	}
 }

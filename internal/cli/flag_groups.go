@@ -50,7 +50,7 @@ const manyFlags = 30 // how many a command lists all of in --help
 // rare matches the settings that most leave as they are. Every other flag of a command with many is in --help.
 var rare = regexp.MustCompile("^(key-.*|topic-(commands|refused|class-updates|finals|ledger|updates|setting)|total.*|audit-.*|publish-every|give-up-after|snapshot-(every|max-age)|" +
 	"hot-(instance|promote|residency|exit|cool|max|entries|refresh|stale).*|tencent-.*|poll-every|profile-(header|redis-type|budget|ttl|negative|stale|deadline|timeout).*|otlp-.*|redis-(file|user|password|ca|timeout|role|read).*|" +
-	"log-format|resp-.*|live-.*|metrics-boards|compat-board|allow-host|drain-early|.*-tokens?|(snapshots|class-tokens|profile-url|admin-token)-file)$")
+	"log-format|resp-.*|live-.*|metrics-boards|compat-board|allow-host|drain-early|.*-tokens?|(snapshots|class-tokens|profile-url|admin-token|write-token)-file|log-size)$")
 
 func helpUsages(c *cobra.Command, flags *pflag.FlagSet) string {
 	often, left := pflag.NewFlagSet("", pflag.ContinueOnError), 0

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"rankcache/internal/httpserve"
+	"rankcache/internal/roomsync"
 	"rankcache/sidecar/adminapi"
 )
 
@@ -25,6 +26,17 @@ func ProcessName() string { return fmt.Sprintf("%s-%d", HostName(), os.Getpid())
 func RequireToken(what string, token *Secret, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpserve.RequireToken(what, token.Get(), next).ServeHTTP(w, r)
+	})
+}
+
+// Knowing refuses changes until the classes set at run time are known: their boards would seem to have none.
+func Knowing(f *roomsync.Follower, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !f.SharedRead() {
+			WriteProblem(w, roomsync.CodeUnavailable, "", "the writer has not read from Redis yet what is set at run time: try again")
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

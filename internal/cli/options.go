@@ -4,9 +4,11 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,6 +28,7 @@ type Options struct {
 	Rooms      string
 	ParseRooms func([]byte) (*rooms.File, error) // nil: [rooms.Parse]
 	Names      wire.Names
+	logSize    string
 	logLevel   string
 	logFormat  string
 	events     eventRing
@@ -116,6 +119,22 @@ func (o *RedisOptions) LogInRedis() bool { return o.Log == LogRedis || o.Log == 
 func (o *Options) RegisterLog(flags *pflag.FlagSet) {
 	ChoiceVar(flags, &o.Log, "log", "", LogKafka, "where the log of changes is that whole boards are filled from: kafka (--kafka), or redis, where rankcache write --log redis keeps it; --redis-mode is then single or sentinel", LogKafka, LogRedis)
 }
+
+// RegisterLogSize registers how large the log in Redis may be.
+func (o *Options) RegisterLogSize(flags *pflag.FlagSet) {
+	flags.StringVar(&o.logSize, "log-size", "64MiB", "about how many `bytes` the log in Redis may have: sidecars that were away for longer than it reaches read boards anew")
+}
+
+// LogBytes returns how large the log in Redis may be.
+func (o *Options) LogBytes() (int64, error) {
+	bytes, err := humanize.ParseBytes(o.logSize)
+	if err != nil || bytes < minLogSize || bytes > math.MaxInt64 {
+		return 0, Usagef("--log-size %q: want bytes such as 64MiB, and at least 1MiB", o.logSize)
+	}
+	return int64(bytes), nil
+}
+
+const minLogSize = 1 << 20 // in bytes: a smaller number lacks its unit by mistake
 
 // HasLog reports whether there is a log of changes that whole boards can be filled from.
 func (o *Options) HasLog() bool { return o.LogInRedis() || o.HasKafka() }

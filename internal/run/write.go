@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -52,7 +50,6 @@ type WriteOptions struct {
 	orderBuckets   int
 	memberChanges  int
 	topics         writer.Topics
-	logSize        string
 	logBytes       int64 // of the log in Redis; 0: there is none
 }
 
@@ -94,7 +91,7 @@ func (o *WriteOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	flags.StringVar(&o.groupInstance, "group-instance", "", "`name` of this writer in the group, unique and the same after a restart, such as the pod's: one that is killed then goes on without waiting for its session to time out; empty: none")
 	cli.ChoiceVar(flags, &o.Log, "log", "", cli.LogKafka, "where the updates are for the sidecars: kafka, redis (a stream; no Kafka at all), or both, while a fleet moves from one to the other", cli.LogKafka, cli.LogRedis, cli.LogBoth)
-	flags.StringVar(&o.logSize, "log-size", "64MiB", "about how many `bytes` the log in Redis may have, with --log redis or both: sidecars that were away for longer than it reaches read boards anew")
+	o.RegisterLogSize(flags)
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
 	flags.IntVar(&o.topics.LedgerPartitions, "ledger-partitions", writer.DefaultLedgerPartitions, "partitions of the ledger's topic, if it is missing and made")
 	flags.IntVar(&o.memberChanges, "member-changes", 0, "how many changes of one member posts may make in a minute of the clock, on all boards together: more are answered 429; 0: any")
@@ -168,15 +165,10 @@ func (o *WriteOptions) checkLog() error {
 	if o.RedisMode == origin.ModeCluster || o.RedisMode == origin.ModeInstances {
 		return cli.Usagef("--log %s: several masters (--redis-mode %s) can't have the log, they need Kafka: --log kafka", o.Log, o.RedisMode)
 	}
-	bytes, err := humanize.ParseBytes(o.logSize)
-	if err != nil || bytes < minLogSize || bytes > math.MaxInt64 {
-		return cli.Usagef("--log-size %q: want bytes such as 64MiB, and at least 1MiB", o.logSize)
-	}
-	o.logBytes = int64(bytes)
-	return nil
+	var err error
+	o.logBytes, err = o.LogBytes()
+	return err
 }
-
-const minLogSize = 1 << 20 // in bytes: a smaller number lacks its unit by mistake
 
 // kafka returns the settings of Kafka, nil if there is none.
 func (o *WriteOptions) kafka() map[string]string {
@@ -286,18 +278,7 @@ func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, HTTP2: true, ReadTimeout: w.options.ReadTimeout, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	// Older forms have their token in the body.
 	handler := compat.NewChanges(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.Rooms.File, w.boards, rankcache.BoardID(w.options.compatBoard))
-	return w.serve(ctx, "scores", cli.Leaving(w.ready, w.knowing(handler)), cfg)
-}
-
-// knowing refuses requests until the classes set at run time are known: their boards would seem to have none.
-func (w *Writer) knowing(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if !w.Rooms.SharedRead() {
-			cli.WriteProblem(rw, roomsync.CodeUnavailable, "", "the writer has not read from Redis yet what is set at run time: try again")
-			return
-		}
-		next.ServeHTTP(rw, r)
-	})
+	return w.serve(ctx, "scores", cli.Leaving(w.ready, cli.Knowing(w.Rooms, handler)), cfg)
 }
 
 func (w *Writer) serveHealth(ctx context.Context) error {

@@ -45,6 +45,7 @@ type Options struct {
 	tracing       cli.TracingOptions
 	resp          respOptions
 	rpc           rpcOptions
+	write         writeOptions
 	snapshots     snapshotOptions
 }
 
@@ -78,6 +79,7 @@ the boards that rankcache keep has saved for the whole fleet.`,
 func (o *Options) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	o.RegisterLog(flags)
+	o.RegisterLogSize(flags)
 	cli.Group(flags, "Redis, Kafka, rooms")
 	flags.StringVar(&o.data, "data", DefaultData, "`address` of the data port, for the app; keep it on loopback")
 	flags.StringVar(&o.socket, "socket", "", "Unix socket `file` for the app, in addition to the data port")
@@ -120,6 +122,8 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 	cli.Group(flags, "Clients of Redis")
 	o.rpc.register(flags)
 	cli.Group(flags, "Live pages, Connect and gRPC")
+	o.write.register(flags)
+	cli.Group(flags, "Changes")
 }
 
 // Run runs the sidecar until ctx is done and everything has ended.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -30,6 +31,7 @@ import (
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
 	"rankcache/sidecar/rpc"
+	"rankcache/writer"
 )
 
 // Sidecar is one sidecar: the peers joined, and its listeners.
@@ -63,8 +65,9 @@ type Sidecar struct {
 	services  health.Needs                                                              // that are called
 
 	dataServer *httpapi.Server
-	respServer *resp.Server // nil: no listener for clients of Redis
-	rpcServer  *rpc.Server  // nil: no listener for live pages, Connect and gRPC
+	respServer *resp.Server   // nil: no listener for clients of Redis
+	rpcServer  *rpc.Server    // nil: no listener for live pages, Connect and gRPC
+	writer     *writer.Writer // nil: no changes are taken
 	listeners  cli.Listeners
 	quit       context.CancelFunc // ends it as SIGTERM does; set while it runs
 }
@@ -207,6 +210,7 @@ func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 	metrics := promhttp.HandlerFor(s.shown.gatherer(s.Registry), promhttp.HandlerOpts{})
 	handlers := map[string]http.Handler{"admin": adminPort{s}.handler(metrics), "health": adminapi.Health(s.ready, metrics)}
 	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts, ReadTimeout: s.options.ReadTimeout}, "health": s.options.Probes(s.options.hosts)}
+	var data sync.WaitGroup
 	for _, l := range s.listeners {
 		if handler := handlers[l.Flag]; handler != nil {
 			group.Go(func() error { return l.Serve(ctx, handler, configs[l.Flag], s.log) })
@@ -220,6 +224,11 @@ func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 			group.Go(func() error { return s.rpcServer.Serve(ctx, l) })
 			continue
 		}
-		group.Go(func() error { return s.dataServer.Serve(ctx, l) })
+		data.Add(1)
+		group.Go(func() error {
+			defer data.Done()
+			return s.dataServer.Serve(ctx, l)
+		})
 	}
+	writePart{s}.start(group, ctx, &data)
 }

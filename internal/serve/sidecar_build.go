@@ -35,7 +35,7 @@ func newSidecar(o *Options, log *slog.Logger) (*Sidecar, error) {
 	s := newParts(o, log)
 	s.history = &metricHistory{from: s.Registry}
 	s.parts = append(s.parts, s.history)
-	for _, build := range []func() error{s.listen, s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, rpcPart{s}.buildRPC} {
+	for _, build := range []func() error{s.listen, s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, writePart{s}.buildWriter, s.buildReader, s.buildResp, rpcPart{s}.buildRPC} {
 		if err := build(); err != nil {
 			s.close()
 			return nil, err
@@ -62,7 +62,7 @@ func (s *Sidecar) buildOrigin() (err error) {
 	if s.redis, err = s.options.DialRedis(); err != nil {
 		return err
 	}
-	s.services[cli.ServiceRedis].Require(s.options.RedisNeed(s.redis, "serve", s.options.total, nil), cli.PingRedis(s.redis))
+	s.services[cli.ServiceRedis].Require(s.options.RedisNeed(s.redis, "serve", s.options.total, writePart{s}.answers), cli.PingRedis(s.redis))
 	tracer, err := s.options.tracing.NewTracer(&s.options.Options, s.log)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (s *Sidecar) buildRooms() error {
 }
 
 func (s *Sidecar) buildReader() (err error) {
-	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Used: s.Rooms.Use, Boards: OpenBoards{s.Local}, Origin: s.boardOrigin(), Ladders: s.origin, SmallStale: s.options.smallStale, Log: s.log}
+	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Used: s.Rooms.Use, OwnWrites: s.writer != nil, Boards: OpenBoards{s.Local}, Origin: s.boardOrigin(), Ladders: s.origin, SmallStale: s.options.smallStale, Log: s.log}
 	if s.reached != nil { // the ladder's reads have no age
 		cfg.Boards, cfg.OriginLags, cfg.Ladders = youngBoards{s.Local, s.options.snapshots.maxAge}, true, nil
 	}
@@ -222,6 +222,7 @@ func (s *Sidecar) buildReader() (err error) {
 		return err
 	}
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
+	s.ready.Partly = writePart{s}.fault
 	s.options.RegisterProcess(s.Registry, s.ready)
 	s.Registry.MustRegister(boardAges{s.Local, s.runner.Status, s.shown.label})
 	older, err := compat.NewReads(compat.Config{Reader: s.reader, Profiles: s.reader.Profiles(), Classes: s.Rooms.File, Problem: httpapi.ProblemOf,
@@ -229,7 +230,7 @@ func (s *Sidecar) buildReader() (err error) {
 	if err != nil {
 		return cli.Usagef("--compat-board: %w", err)
 	}
-	data := httpapi.Config{MaxConns: s.listeners.Most("data", "socket"), Hosts: s.options.hosts, ReadTimeout: s.options.ReadTimeout, Trace: s.trace, Classes: s.Rooms.File, Compat: older}
+	data := httpapi.Config{MaxConns: s.listeners.Most("data", "socket"), Hosts: s.options.hosts, ReadTimeout: s.options.ReadTimeout, Trace: s.trace, Classes: s.Rooms.File, Compat: older, Writer: writePart{s}.handler()}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.Registry)
 	return err
 }
@@ -247,7 +248,11 @@ func (s *Sidecar) buildResp() (err error) {
 	cfg := resp.Config{MaxConns: s.listeners.Most("resp", "resp-socket"), Dial: rawDial(client.Options()), OneMaster: o.RedisMode == origin.ModeSentinel, Credentials: o.Credentials, DB: client.Options().DB,
 		Names: o.Names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.RedisTimeout}
 	if o.LogInRedis() {
-		cfg.Logged = s.logsWrites
+		size, err := o.LogBytes()
+		if err != nil {
+			return err
+		}
+		cfg.Logged, cfg.LogEntries = s.logsWrites, size/wire.LogEntryBytes
 	}
 	s.respServer, err = resp.New(s.reader, cfg, s.log, s.Registry)
 	s.parts = append(s.parts, s.respServer)

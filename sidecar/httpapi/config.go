@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"time"
 
 	"rankcache/internal/httpserve"
@@ -52,7 +53,9 @@ type Config struct {
 	Classes func() *rooms.File // returns the rooms file in force, never nil; nil: there are no classes
 	Now     func() time.Time   // the clock that periods of classes run by; nil: time.Now
 	// Compat, if it is set, is asked about paths that are none of the server's own.
-	Compat         Compat
+	Compat Compat
+	// Writer answers POST /v1/scores, :batch and :delete, with the Host checked; nil: there is no such path here.
+	Writer         http.Handler
 	NoRequestCache bool // has every request parsed, also one whose bytes came before
 }
 

@@ -16,6 +16,9 @@ import (
 // allow, which is bounded, so they get no deadline of their own here.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	if p := c.parsePath(ctx.URI().PathOriginal()); p != nil {
+		if p.Code == encode.CodeUnknownPath && s.changes.answer(ctx) {
+			return nil
+		}
 		if s.cfg.Compat != nil && p.Code == encode.CodeUnknownPath {
 			return s.compat(ctx, c, p)
 		}

@@ -28,6 +28,7 @@ type Server struct {
 	encoder
 	cfg           Config
 	classes       classes
+	changes       changes
 	cacheRequests bool
 	clock         *conn.Clock
 	second        atomic.Int64           // of date
@@ -45,7 +46,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{responder: responder{newCounters(), newDurations(), packer}, cfg: cfg, classes: classes{rooms: cfg.Classes}, conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
+	s := &Server{responder: responder{newCounters(), newDurations(), packer}, cfg: cfg, classes: classes{rooms: cfg.Classes}, changes: newChanges(cfg.Writer), conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
 	s.encoder.init(r, cfg.Now, log)
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: cfg.IdleTimeout}, s.tick)
 	s.setDate(time.Now())

@@ -43,6 +43,7 @@ const (
 // loggedWrites has clients write boards whose changes are logged in Redis, as the writer does.
 type loggedWrites struct {
 	has     func(rankcache.BoardID) bool // reports whether a board's are; nil: none's
+	entries string                       // about how many the log keeps
 	names   wire.Names
 	learner *learner
 }
@@ -83,11 +84,11 @@ func (l *loggedWrites) appendScript(dst, name []byte, args [][]byte, proto versi
 	for i := first; step > 0 && i < len(args); i += step {
 		places = append(places, namedPlace(args[1], args[i]))
 	}
-	const before = 4 // arguments of the script before the command
+	const before = 5 // arguments of the script before the command
 	dst = appendArray(dst, 6+before+len(args))
 	dst = append(dst, name...)
 	dst = appendCommandRest(dst, "3", string(args[1]), l.names.MetaKey(b), l.names.CountKey(b), string(b),
-		strconv.Itoa(int(proto)), strconv.Itoa(before+1+first), strconv.Itoa(step))
+		strconv.Itoa(int(proto)), strconv.Itoa(before+1+first), strconv.Itoa(step), l.entries)
 	for _, a := range args {
 		dst = appendBulk(dst, a)
 	}

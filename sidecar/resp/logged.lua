@@ -1,6 +1,7 @@
 -- Runs the command of a client on a followed board, and adds up and logs what it changes, as the writer's apply.lua does.
 -- KEYS: board, its meta, how far it is added up. ARGV: the board's id; 3 if the client speaks RESP3; where the first of the command's members stands
--- here, and how far apart they are (0: the command is about the whole key; -1: it names its members by rank); and the command, which has the board's key.
+-- here, and how far apart they are (0: the command is about the whole key; -1: it names its members by rank); about how many entries the log keeps; and the command, which
+-- has the board's key.
 -- Returns Redis's reply to the command. Where the meta can't be read or written, or the board is closed, it is run as it is.
 -- A board without a sum is added up in its order, some members with each command, while it goes on to be written: with a
 -- pause a writer adopts it. KEYS[3] has its seq and number of members, how many of the first are added up, and their sum; for a second after its end its run.
@@ -16,10 +17,10 @@ end
 local unknown = not counts or flags % 64 >= 32 or members ~= card
 local args, last = ARGV, #ARGV
 if counts and step < 0 then -- ZREMRANGEBYRANK
-  local from, to = tonumber(ARGV[7]) or 0, tonumber(ARGV[8]) or 0
+  local from, to = tonumber(ARGV[8]) or 0, tonumber(ARGV[9]) or 0
   from, to = from < 0 and math.max(card + from, 0) or from, math.min(to < 0 and card + to or to, card - 1)
   if to - from < 64 then
-    args, first, step = pcall('ZRANGE', board, ARGV[7], ARGV[8]), 1, 1
+    args, first, step = pcall('ZRANGE', board, ARGV[8], ARGV[9]), 1, 1
     last = #args
   else
     unknown, step = true, 0
@@ -40,7 +41,7 @@ end
 if ARGV[2] == '3' then
   redis.setresp(3)
 end
-local reply = pcall(unpack(ARGV, 5))
+local reply = pcall(unpack(ARGV, 6))
 if ARGV[2] == '3' then
   redis.setresp(2)
 end
@@ -148,7 +149,7 @@ elseif seq > begun then
   call('SETRANGE', key, 10, pack('>I8I8I8', seq, sum, members))
 end
 if seq > begun and not unknown then
-  pcall('XADD', 'rankcache:log', 'MAXLEN', '~', 600000, '*', 'b', ARGV[1], 'c', '\1\0' .. log) -- about 64 MiB
+  pcall('XADD', 'rankcache:log', 'MAXLEN', '~', ARGV[5], '*', 'b', ARGV[1], 'c', '\1\0' .. log)
 end
 if meta and left then -- Redis has a key's expiry go with its last member
   if left == -2 and step == 0 and card > 0 then

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,7 @@ type Config struct {
 	DB              int // the database that has the boards
 	Names           wire.Names
 	Logged          func(rankcache.BoardID) bool // whether a board's changes are logged in Redis, which writes of clients then do as well; nil: no board's
+	LogEntries      int64                        // about how many the log in Redis keeps; 0: 600,000
 	MaxAge          time.Duration                // how long ago a copy must have been known to be current; 0: any may be read
 	MaxConns        int                          // for all listeners; at so many, one gives way to each new one
 	ReadTimeout     time.Duration
@@ -58,6 +60,7 @@ func (c Config) withDefaults() Config {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.UpstreamTimeout = cmp.Or(c.UpstreamTimeout, DefaultUpstreamTimeout)
+	c.LogEntries = cmp.Or(c.LogEntries, 600_000) // about 64 MiB
 	if c.Credentials == nil {
 		c.Credentials = func() (string, string) { return "", "" }
 	}
@@ -107,7 +110,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	s.upstreams = &upstreams{cfg: &s.cfg, began: s.began, open: make(map[net.Conn]struct{})}
 	s.learner.upstreams, s.learner.log, s.asks, s.tried = s.upstreams, log, make(chan ask), make(chan struct{})
 	s.facts.Store(unlearned)
-	s.logged = loggedWrites{cfg.Logged, cfg.Names, &s.learner}
+	s.logged = loggedWrites{cfg.Logged, strconv.FormatInt(cfg.LogEntries, 10), cfg.Names, &s.learner}
 	if cfg.Logged != nil {
 		s.named = &named{began: s.began}
 	}

@@ -1,0 +1,90 @@
+package sidecar
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"rankcache"
+)
+
+const (
+	ownWait   = 50 * time.Millisecond // how long a read waits for what was written through this process
+	ownTime   = 10 * time.Second      // how long a write is known: by then the copies have it, or are known to be old
+	maxWrites = 50_000                // how many are known of the newer half, and of the older one: some 20 MB in all
+)
+
+// ownWrites has reads that name a member see what was last written to it through this process: they wait for the copy
+// up to ownWait, and then ask Redis. Reads of rows alone never wait.
+type ownWrites struct {
+	next source
+	last recent[rankcache.State] // that the board had with the member's last write
+	mu   sync.Mutex              // held while it is looked which of two is the last
+}
+
+// unbound is what a query was before it was given the state of a write.
+type unbound struct {
+	i    int
+	wait time.Duration
+}
+
+func (o *ownWrites) read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	var bound []unbound
+	for _, i := range at {
+		q := &qs[i]
+		if s := o.wanted(q); s.Run != 0 {
+			bound = append(bound, unbound{i, q.Wait})
+			q.MinState, q.Wait = s, max(q.Wait, ownWait)
+		}
+	}
+	o.next.read(ctx, qs, as, at)
+	var failed []int
+	for _, b := range bound {
+		q := &qs[b.i]
+		if q.MinState, q.Wait = (rankcache.State{}), b.wait; as[b.i].Err != nil && !q.CopiesOnly {
+			o.forget(q)
+			failed = append(failed, b.i)
+		}
+	}
+	if len(failed) > 0 { // Redis has lost the write, or is away: they are answered as others are
+		o.next.read(ctx, qs, as, failed)
+	}
+}
+
+// wanted returns the latest state with a write of a member of the query; none if the caller wants one himself.
+func (o *ownWrites) wanted(q *rankcache.Query) (latest rankcache.State) {
+	if q.MinState.Run != 0 {
+		return latest
+	}
+	for _, m := range q.Members {
+		if s, ok := o.last.get(q.Board, m); ok && latest.Before(s) {
+			latest = s
+		}
+	}
+	return latest
+}
+
+func (o *ownWrites) note(board rankcache.BoardID, member string, s rankcache.State) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if last, _ := o.last.get(board, member); last.Before(s) {
+		o.last.put(board, member, s)
+	}
+}
+
+func (o *ownWrites) forget(q *rankcache.Query) {
+	for _, m := range q.Members {
+		o.last.put(rankcache.BoardID(strings.Clone(string(q.Board))), strings.Clone(m), rankcache.State{})
+	}
+}
+
+// Wrote tells that a member was written through this process, and a state that its board has been through with that.
+// With [Config].OwnWrites reads that name the member have the write from now on, unless Redis loses it. It keeps the
+// strings.
+func (r *Reader) Wrote(board rankcache.BoardID, member string, s rankcache.State) {
+	if r.own != nil {
+		r.own.note(board, member, s)
+	}
+	r.Written(board)
+}
