@@ -11,7 +11,7 @@ import (
 
 const (
 	ownWait   = 50 * time.Millisecond // how long a read waits for what was written through this process
-	ownTime   = 10 * time.Second      // how long a write is known: by then the copies have it, or are known to be old
+	ownTime   = 10 * time.Second      // how long a write is known at least: by then the copies have it, or are known to be old
 	maxWrites = 50_000                // how many are known of the newer half, and of the older one: some 20 MB in all
 )
 
@@ -84,7 +84,7 @@ func (o *ownWrites) forget(q *rankcache.Query) {
 // strings.
 func (r *Reader) Wrote(board rankcache.BoardID, member string, s rankcache.State) {
 	if r.own != nil {
-		r.own.note(board, member, s)
+		r.own.note(board, member, rankcache.State{Run: s.Run, Seq: s.Seq}) // copies know late sums alone
 	}
 	r.Written(board)
 }
