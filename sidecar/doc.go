@@ -5,6 +5,8 @@
 // A query ([rankcache.Query]) passes, in this order:
 //
 //	reader.go    Reader.Read: the list of the sources, each of which holds the next one
+//	ownwrites.go only where boards are written through this process: members that were are read with
+//	             the state of their last write as a bound
 //	trimmed.go   the scores of members without a rank, on boards that keep their best alone
 //	copies.go    by the operator's tier the open board, else the hot page; blocked boards end here
 //	split.go     only boards that are kept as shards: each is a query of its own, and their answers
@@ -18,7 +20,7 @@
 //	finals.go    the finals of ended boards that Redis does not have
 //	fallback.go  Redis, or the ledger while it is away
 //
-// former.go reads trends, ranks on the board of the period before, by queries of their own.
+// recent.go keeps what trimmed.go and ownwrites.go know of members for a time. former.go reads trends, ranks on the board of the period before, by queries of their own.
 //
 // A read of the first rows of a board in memory takes no lock and allocates nothing. The strings of a query may be the
 // memory of a request, which is why [Boards], [Board] and [Hot] must not keep them. What goes to Redis is copied first,

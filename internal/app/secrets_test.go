@@ -27,10 +27,10 @@ import (
 
 // secretArgs are settings with a secret in each that may hold one.
 func secretArgs(profiles string) (args, secrets []string) {
-	secrets = []string{"hush-url-word", "hush-password", "hush-token", "hush-kafka", "hush-header", "hush-otlp", "hush-query", "hush-snapshots", "hush-read"}
+	secrets = []string{"hush-url-word", "hush-password", "hush-token", "hush-kafka", "hush-header", "hush-otlp", "hush-query", "hush-snapshots", "hush-read", "hush-write"}
 	return []string{
 		"--redis", "redis://app:hush-url-word@127.0.0.1:1/0", "--redis-password", "hush-password", "--redis-timeout", "50ms",
-		"--redis-read", "redis://app:hush-read@127.0.0.1:1/0", "--admin-token", "hush-token", "--kafka", "127.0.0.1:1", "--kafka.sasl.password=hush-kafka",
+		"--redis-read", "redis://app:hush-read@127.0.0.1:1/0", "--admin-token", "hush-token", "--write-token", "hush-write", "--kafka", "127.0.0.1:1", "--kafka.sasl.password=hush-kafka",
 		"--kafka.sasl.username=app", "--kafka.sasl.mechanism=PLAIN", "--kafka.security.protocol=sasl_plaintext",
 		"--profile-url", profiles, "--profile-header", "Authorization: hush-header",
 		"--otlp-endpoint", strings.TrimSuffix(profiles, "/?token=hush-query"), "--otlp-header", "Authorization=hush-otlp",

@@ -59,6 +59,9 @@ func (o *Options) Dependencies(roles []string, timeout time.Duration, database *
 }
 
 func newTargets(o *Options, roles []string, timeout time.Duration, database *cli.Secret) (*targets, error) {
+	if o.write.on && !slices.Contains(roles, "write") {
+		roles = append(slices.Clone(roles), "write")
+	}
 	t := &targets{Options: o, roles: roles}
 	// A slow answer is a success: the check's deadline bounds it.
 	o.RedisTimeout = max(o.RedisTimeout, timeout)

@@ -65,6 +65,7 @@ start, the files answer, with their age. With --snapshots a new pod begins with
 the boards that rankcache keep has saved for the whole fleet.`,
 		Example: `  rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache serve --redis redis://redis:6379 --log redis --rooms rooms.yaml
+  rankcache serve --redis redis://redis:6379 --log redis --rooms rooms.yaml --write
   rankcache serve --config rankcache.yaml --socket /run/rankcache/data.sock --snapshot-dir /var/lib/rankcache
   rankcache serve --redis 'rediss://app:secret@node1:6379?addr=node2:6379' --redis-mode cluster \
       --kafka.security.protocol=sasl_ssl --kafka.sasl.username=app`,

@@ -20,7 +20,8 @@
 //
 // and leaves by clientConn.Write (conn.go), which sets the date. A kept page costs neither a lock nor an allocation:
 // strings of the request share its memory until it has been answered. Several pages are several queries of one read;
-// the ranks in the period before are read by another; bodies.go parses what is posted.
+// the ranks in the period before are read by another; bodies.go parses what is posted; changes.go gives the writer what
+// changes boards, if this process has one.
 //
 // selftest.go checks at construction that fasthttp behaves as the request cache relies on;
 // config.go has limits and settings.
