@@ -23,20 +23,25 @@ func TestNamingOutlivesWhoBegan(t *testing.T) {
 		}
 		return nil
 	})
-	d.named.Store(nil)
-	began, over, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go d.naming.Do(of.list, func() (any, error) {
-		close(began)
-		<-over
-		return nil, context.DeadlineExceeded
+	testkit.Eventually(t, testTimeout, func() error {
+		d.named.Store(nil)
+		began, over, shared := make(chan struct{}), make(chan struct{}), make(chan bool)
+		go func() {
+			_, _, by := d.naming.Do(of.list, func() (any, error) {
+				close(began)
+				<-over
+				return nil, context.DeadlineExceeded
+			})
+			shared <- by
+		}()
+		<-began
+		time.AfterFunc(100*time.Millisecond, func() { close(over) })
+		if err := d.nameFirst(t.Context(), d.producer.Load(), []message{{topic: d.opts.Names.Ledger}}); err != nil || d.named.Load() != of {
+			t.Errorf("%v, named: %t", err, d.named.Load() == of)
+		}
+		if !<-shared {
+			return errors.New("it came too late to wait for the other")
+		}
+		return nil
 	})
-	<-began
-	go func() {
-		done <- d.nameFirst(t.Context(), d.producer.Load(), []message{{topic: d.opts.Names.Ledger}})
-	}()
-	time.Sleep(100 * time.Millisecond) // until it waits for the other
-	close(over)
-	if err := <-done; err != nil || d.named.Load() != of {
-		t.Errorf("%v, named: %t", err, d.named.Load() == of)
-	}
 }
