@@ -254,8 +254,8 @@ func (n Names) isOwn(key string) bool {
 		return true
 	}
 	isCompanion := func(c Companion) bool { return matches(key, n.companion(c)) }
-	return matches(key, n.Meta) || matches(key, n.Orders) || matches(key, n.Adopter) || slices.ContainsFunc(Companions(), isCompanion) ||
-		isCompanion(ladderName) || isCompanion(ladderLease) || isCompanion(countName)
+	return matches(key, n.Meta) || matches(key, n.Orders) || matches(key, n.Adopter) || matches(key, n.Companion) &&
+		(slices.ContainsFunc(Companions(), isCompanion) || isCompanion(ladderName) || isCompanion(ladderLease) || isCompanion(countName))
 }
 
 // IsShared reports whether a key is, or begins like, one of those that are of no single board.
@@ -265,7 +265,12 @@ func (n Names) IsShared(key string) bool {
 			return true
 		}
 	}
-	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.States+statesValue) || matches(key, n.States+statesWritten) || matches(key, n.States+keeperLease) || matches(key, n.States+readsHash) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
+	for _, end := range [...]string{statesValue, statesWritten, keeperLease, readsHash} {
+		if start, ok := strings.CutSuffix(key, end); ok && matches(start, n.States) {
+			return true
+		}
+	}
+	return matches(key, n.Room) || matches(key, n.Hot) || matches(key, n.Applied) || strings.HasPrefix(key, rankcache.OwnPrefix)
 }
 
 // Topic returns the topic of the board's updates, ":" as "." and others escaped; readers take the board from updates.
@@ -284,14 +289,16 @@ func fill(pattern, placeholder, value string) string {
 // matches reports whether key could be pattern with its first placeholder, and all behind a second, filled.
 func matches(key, pattern string) bool {
 	before, rest, _ := strings.Cut(pattern, "<")
+	key, ok := strings.CutPrefix(key, before)
+	if !ok { // of most keys
+		return false
+	}
 	_, after, _ := strings.Cut(rest, ">")
 	after, _, open := strings.Cut(after, "<")
-	if !open {
-		_, ok := cutBoth(key, before, after)
-		return ok
+	if open {
+		return strings.Contains(key, after)
 	}
-	key, ok := strings.CutPrefix(key, before)
-	return ok && strings.Contains(key, after)
+	return strings.HasSuffix(key, after)
 }
 
 func cutBoth(s, before, after string) (string, bool) {
