@@ -5,7 +5,6 @@
 //
 //	session.go      session.serve: reads, answers all complete commands, writes once
 //	buffer.go       buffer: room for what was read, also for large commands, counted by held.go
-//	kept.go         memo: a read whose bytes came before is not parsed again
 //	frame.go        parser: commands, with limits; malformed ones end the connection
 //	commands.go     what becomes of a command, by its name
 //	form.go         parseForm: the well-formed reads of one key

@@ -24,7 +24,6 @@ type session struct {
 	buffer
 	parser parser
 	out    []byte
-	memo   memo
 	lookup lookup
 
 	greeting
@@ -106,10 +105,7 @@ func (c *session) answerAll() error {
 // answerHere answers the complete commands that are here, or adds them to the run.
 func (c *session) answerHere() error {
 	for c.from < len(c.in) {
-		n, err := c.answerKnown()
-		if n == 0 && err == nil {
-			n, err = c.answerNext()
-		}
+		n, err := c.answerNext()
 		if err != nil {
 			return err
 		}
@@ -119,26 +115,6 @@ func (c *session) answerHere() error {
 		c.from += n
 	}
 	return nil
-}
-
-// answerKnown answers a command whose bytes came before, and returns its length; 0 if the next is none.
-func (c *session) answerKnown() (n int, err error) {
-	if c.parser.pos != 0 || !c.isLocal() {
-		return 0, nil
-	}
-	e := c.memo.find(c.in[c.from:])
-	if e == nil {
-		return 0, nil
-	}
-	n = len(e.raw)
-	answered, err := c.answerRead(&e.form, n)
-	if !answered || err != nil {
-		return 0, err
-	}
-	if !e.form.split { // each shard is counted when it is read
-		c.server.reader.Count(e.form.board)
-	}
-	return n, nil
 }
 
 // answerNext answers a command, or adds it to the run, and returns its length; 0 if it is not complete.
@@ -208,12 +184,8 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 	c.server.reader.Count(q.board)
 	if c.isLocal() {
 		answered, err := c.answerRead(&q, n)
-		if err != nil {
+		if answered || err != nil {
 			return err
-		}
-		if answered {
-			c.memo.add(cmd.raw, &q)
-			return nil
 		}
 		if off := c.lookup.off; !off.IsZero() && !c.isBehind(&q, off) {
 			c.agree.asked = append(c.agree.asked, asked{span{c.from, c.from + n}, c.run.commands})

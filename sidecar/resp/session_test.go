@@ -466,7 +466,7 @@ func TestMaxAge(t *testing.T) {
 func TestReadsAreCounted(t *testing.T) {
 	e := newEnv(t, testkit.Redis(t)).learned()
 	c := e.dial()
-	for range 3 { // also from the memo
+	for range 3 {
 		c.ask("ZREVRANGE", "none", "0", "9")
 	}
 	c.ask("ZCARD", "absent")

@@ -60,11 +60,8 @@ func (c *session) handleSplit(v verb, cmd *command, board rankcache.BoardID) err
 		return c.respond(v, sourceRefused, splitForm)
 	}
 	q.board, q.split = board, true
-	if _, err := c.answerRead(&q, 0); err != nil {
-		return err
-	}
-	c.memo.add(cmd.raw, &q)
-	return nil
+	_, err := c.answerRead(&q, 0)
+	return err
 }
 
 // splitRefusal returns the error of a read that is not answered.
