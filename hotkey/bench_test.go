@@ -18,7 +18,7 @@ func BenchmarkCount(b *testing.B) {
 }
 
 func benchmarkCount(b *testing.B, names []rankcache.BoardID) {
-	c := newCounters(8)
+	c := newCounters()
 	var readers atomic.Int64
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -31,7 +31,7 @@ func benchmarkCount(b *testing.B, names []rankcache.BoardID) {
 }
 
 func BenchmarkRoll(b *testing.B) {
-	c := newCounters(8)
+	c := newCounters()
 	for _, name := range floodNames(1_000_000) {
 		c.count(name)
 	}

@@ -71,7 +71,7 @@ func (c Config) Check() error {
 		}
 	}
 	want(c.PromoteRate >= 1, "promote rate %v/s: want at least 1", c.PromoteRate)
-	want(c.MaxBoards > 0 && c.MaxBoards <= maxNamed, "%d boards at most: want 1 to %d", c.MaxBoards, maxNamed)
+	want(c.MaxBoards > 0 && c.MaxBoards <= maxCounted, "%d boards at most: want 1 to %d", c.MaxBoards, maxCounted)
 	want(c.Entries > 0 && c.Entries <= rankcache.MaxTop, "%d entries: want 1 to %d", c.Entries, rankcache.MaxTop)
 	for _, d := range []struct {
 		what string

@@ -3,7 +3,7 @@
 //
 // The path of a request: [Tracker.Count] adds one to the board's counter (counters.go), whichever tier answers;
 // [Tracker.Read] answers from the board's page if the board is promoted and its page is fresh enough (pages.go). Both
-// take no lock and allocate nothing.
+// take no lock and allocate nothing, but for the first request of a board in a long time.
 //
 // The path of a promotion (tracker.go): once a second [Tracker.Run] rolls the counters and gives the policy (policy.go,
 // candidate.go) the busy boards, those that the operator has pinned and those of the fleet's verdict. The policy

@@ -5,7 +5,7 @@ const (
 	// "The ordered set": heap per member above its id, of a live board of 210,000.
 	memberBytes = 71
 	// "Hot keys and profiles": memory of the counters.
-	counterBytes = 0.9e6
+	counterBytes = 1.2e6
 	// "Rows": top 50 super-hot over TCP, CPU and requests/s, idle and beside 50,000 updates/s.
 	readSeconds    = 6.5e-6
 	readsPerSecond = 140_300
