@@ -31,7 +31,7 @@ type RedisHotKeys struct {
 	rdb   *redis.Client
 	names wire.Names
 
-	started int64     // start of our session, see hotKeysSession.start; 0: none
+	started time.Time // when our session did, by the server's clock; zero: there is none
 	last    HotBoards // of the last session that was long enough
 }
 
@@ -52,11 +52,11 @@ func (r *RedisHotKeys) Hot(ctx context.Context) (HotBoards, error) {
 	if err != nil {
 		return HotBoards{}, explainHotKeys(err)
 	}
-	if now.length >= hotKeysMinAge {
-		r.last = r.hotBoards(now)
+	if now.CollectionDuration >= hotKeysMinAge {
+		r.last = r.hotBoards(&now)
 	}
-	ours := now.active && now.start == r.started
-	if !now.active || ours && now.length >= hotKeysWindow {
+	ours := now.TrackingActive && now.CollectionStartTime.Equal(r.started)
+	if !now.TrackingActive || ours && now.CollectionDuration >= hotKeysWindow {
 		if err := r.restart(ctx, ours); err != nil {
 			return HotBoards{}, explainHotKeys(err)
 		}
@@ -65,21 +65,24 @@ func (r *RedisHotKeys) Hot(ctx context.Context) (HotBoards, error) {
 }
 
 // read returns the current session, the zero session without one.
-func (r *RedisHotKeys) read(ctx context.Context) (hotKeysSession, error) {
-	reply, err := r.rdb.Do(ctx, "HOTKEYS", "GET").Result()
-	if errors.Is(err, redis.Nil) {
-		return hotKeysSession{}, nil
+func (r *RedisHotKeys) read(ctx context.Context) (redis.HotKeysResult, error) {
+	session, err := r.rdb.HotKeysGet(ctx).Result()
+	switch {
+	case err == nil && session == nil || errors.Is(err, redis.Nil):
+		return redis.HotKeysResult{}, nil
+	case err != nil:
+		return redis.HotKeysResult{}, err
+	case session.CollectionStartTime.IsZero():
+		return redis.HotKeysResult{}, errors.New("unexpected answer to HOTKEYS GET: no start in it")
 	}
-	if err != nil {
-		return hotKeysSession{}, err
-	}
-	return parseHotKeys(reply)
+	return *session, nil
 }
 
-func (r *RedisHotKeys) hotBoards(session hotKeysSession) (s HotBoards) {
-	for _, k := range session.byCPU {
-		if perSecond := int64(float64(k.us) / session.length.Seconds()); perSecond >= hotKeysMinCPU.Microseconds() {
-			s.addKey(r.names, k.key, perSecond)
+func (r *RedisHotKeys) hotBoards(session *redis.HotKeysResult) (s HotBoards) {
+	for _, k := range session.ByCPUTime {
+		us, _ := strconv.ParseInt(fmt.Sprint(k.Value), 10, 64) // a number, or its text
+		if perSecond := int64(float64(us) / session.CollectionDuration.Seconds()); perSecond >= hotKeysMinCPU.Microseconds() {
+			s.addKey(r.names, k.Key, perSecond)
 		}
 	}
 	return s
@@ -87,7 +90,7 @@ func (r *RedisHotKeys) hotBoards(session hotKeysSession) (s HotBoards) {
 
 // restart starts a session, after ending ours, and records its start.
 func (r *RedisHotKeys) restart(ctx context.Context, ours bool) error {
-	r.started = 0
+	r.started = time.Time{}
 	if ours {
 		if err := r.rdb.HotKeysStop(ctx).Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return err
@@ -102,7 +105,7 @@ func (r *RedisHotKeys) restart(ctx context.Context, ours bool) error {
 		return err
 	}
 	begun, err := r.read(ctx)
-	r.started = begun.start
+	r.started = begun.CollectionStartTime
 	return err
 }
 
@@ -118,88 +121,4 @@ func explainHotKeys(err error) error {
 		return &CallError{"taken", AfterPause, fmt.Errorf("redis hot keys: another client has started a tracking session: %w", err)}
 	}
 	return &CallError{"network", AfterPause, fmt.Errorf("redis hot keys: %w", err)}
-}
-
-// hotKeysSession is a tracking session as HOTKEYS GET returns it.
-type hotKeysSession struct {
-	active bool
-	start  int64 // Unix ms by the server's clock; identifies the session
-	length time.Duration
-	byCPU  []keyCPU
-}
-
-type keyCPU struct {
-	key string
-	us  int64 // CPU time
-}
-
-// maxHotKeysLength is the longest accepted session: beyond it the arithmetic would overflow.
-const maxHotKeysLength = int64(365 * 24 * time.Hour / time.Millisecond)
-
-// parseHotKeys parses HOTKEYS GET: alternating fields and values, a map, or either as a list's only element.
-func parseHotKeys(reply any) (s hotKeysSession, err error) {
-	if list, ok := reply.([]any); ok && len(list) <= 1 {
-		if len(list) == 0 {
-			return s, nil
-		}
-		reply = list[0]
-	}
-	fields, err := hotKeysFields(reply)
-	if err != nil {
-		return s, err
-	}
-	active, okActive := number(fields["tracking-active"])
-	length, okLength := number(fields["collection-duration-ms"])
-	start, okStart := number(fields["collection-start-time-unix-ms"])
-	if !okActive || !okLength || !okStart || length < 0 || length > maxHotKeysLength {
-		return s, errors.New("unexpected answer to HOTKEYS GET: no state, start or duration in it")
-	}
-	s = hotKeysSession{active: active == 1, start: start, length: time.Duration(length) * time.Millisecond}
-	s.byCPU, err = keysByCPU(fields["by-cpu-time-us"])
-	return s, err
-}
-
-func hotKeysFields(reply any) (map[any]any, error) {
-	if m, ok := reply.(map[any]any); ok {
-		return m, nil
-	}
-	list, ok := reply.([]any)
-	if !ok || len(list)%2 != 0 {
-		return nil, fmt.Errorf("unexpected answer to HOTKEYS GET: %T", reply)
-	}
-	fields := make(map[any]any, len(list)/2)
-	for i := 0; i < len(list); i += 2 {
-		name, ok := list[i].(string)
-		if !ok {
-			return nil, fmt.Errorf("unexpected answer to HOTKEYS GET: field name is a %T", list[i])
-		}
-		fields[name] = list[i+1]
-	}
-	return fields, nil
-}
-
-// keysByCPU reads alternating keys and CPU times. Without a list the session tracks another metric.
-func keysByCPU(v any) (keys []keyCPU, err error) {
-	list, _ := v.([]any)
-	for i := 0; i+1 < len(list); i += 2 {
-		key, okKey := list[i].(string)
-		us, okTime := number(list[i+1])
-		if !okKey || !okTime || us < 0 {
-			return nil, errors.New("unexpected answer to HOTKEYS GET: want alternating keys and CPU times")
-		}
-		keys = append(keys, keyCPU{key, us})
-	}
-	return keys, nil
-}
-
-// number reads an integer, which servers send as a number or as text.
-func number(v any) (int64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return v, true
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return n, err == nil
-	}
-	return 0, false
 }

@@ -3,7 +3,6 @@ package hotkey
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +24,6 @@ type fakeHotKeys struct {
 	mu      sync.Mutex
 	now     int64 // ms
 	session *fakeSession
-	wrapped bool   // answer within a list of one, as 8.6 does
 	refuse  string // error of every call
 	starts  []string
 	stops   int
@@ -76,9 +74,7 @@ func (f *fakeHotKeys) command(c *server.Peer, _ string, args []string) {
 }
 
 func (f *fakeHotKeys) get(c *server.Peer) {
-	if f.wrapped {
-		c.WriteLen(1)
-	}
+	c.WriteLen(1)
 	s, active, end := f.session, 1, f.now
 	if s.end != 0 {
 		active, end = 0, s.end
@@ -134,37 +130,32 @@ func askHot(t *testing.T, s Source) string {
 }
 
 func TestRedisHotKeysSessions(t *testing.T) {
-	for _, wrapped := range []bool{false, true} {
-		t.Run(fmt.Sprint("wrapped=", wrapped), func(t *testing.T) {
-			f, r := newHotKeysServer(t)
-			f.wrapped = wrapped
-			load := map[string]int{"1_2_3": 40_000, "cool": 100, "{1_2_3}:meta": 40_000} // µs in 2 s
-			if got := askHot(t, r); got != "[] 0" || len(f.starts) != 1 {
-				t.Fatalf("first: %s, sessions %v", got, f.starts)
-			}
-			for range 2 {
-				f.advance(2*time.Second, load)
-				if got := askHot(t, r); got != "[{1_2_3 20000}] 1" {
-					t.Errorf("got %s", got)
-				}
-			}
-			if f.stops != 0 {
-				t.Error("the session was ended before its window")
-			}
-			f.advance(2*time.Second, load)
-			askHot(t, r) // ends the window of 5 s and begins the next
-			if f.stops != 1 || len(f.starts) != 2 || f.starts[1] != "metrics 1 cpu count 64 duration 30" {
-				t.Errorf("%d stops, sessions %q", f.stops, f.starts)
-			}
-			f.advance(500*time.Millisecond, nil)
-			if got := askHot(t, r); got != "[{1_2_3 20000}] 1" {
-				t.Errorf("in a young session: %s, want the last window's", got)
-			}
-			f.advance(2*time.Second, nil)
-			if got := askHot(t, r); got != "[] 0" {
-				t.Errorf("after a quiet window: %s", got)
-			}
-		})
+	f, r := newHotKeysServer(t)
+	load := map[string]int{"1_2_3": 40_000, "cool": 100, "{1_2_3}:meta": 40_000} // µs in 2 s
+	if got := askHot(t, r); got != "[] 0" || len(f.starts) != 1 {
+		t.Fatalf("first: %s, sessions %v", got, f.starts)
+	}
+	for range 2 {
+		f.advance(2*time.Second, load)
+		if got := askHot(t, r); got != "[{1_2_3 20000}] 1" {
+			t.Errorf("got %s", got)
+		}
+	}
+	if f.stops != 0 {
+		t.Error("the session was ended before its window")
+	}
+	f.advance(2*time.Second, load)
+	askHot(t, r) // ends the window of 5 s and begins the next
+	if f.stops != 1 || len(f.starts) != 2 || f.starts[1] != "metrics 1 cpu count 64 duration 30" {
+		t.Errorf("%d stops, sessions %q", f.stops, f.starts)
+	}
+	f.advance(500*time.Millisecond, nil)
+	if got := askHot(t, r); got != "[{1_2_3 20000}] 1" {
+		t.Errorf("in a young session: %s, want the last window's", got)
+	}
+	f.advance(2*time.Second, nil)
+	if got := askHot(t, r); got != "[] 0" {
+		t.Errorf("after a quiet window: %s", got)
 	}
 }
 
@@ -227,39 +218,24 @@ func TestRedisHotKeysConfig(t *testing.T) {
 	}
 }
 
-func TestParseHotKeys(t *testing.T) {
-	state := []any{"tracking-active", int64(1), "collection-start-time-unix-ms", int64(7), "collection-duration-ms", int64(2000)}
-	with := func(more ...any) []any { return append(slices.Clone(state), more...) }
-	want := hotKeysSession{active: true, start: 7, length: 2 * time.Second}
-	wantKey := want
-	wantKey.byCPU = []keyCPU{{"a", 5}}
-	for _, tt := range []struct {
-		name  string
-		reply any
-		want  hotKeysSession
-		bad   bool
-	}{
-		{"fields in turn", state, want, false},
-		{"wrapped", []any{state}, want, false},
-		{"a map", map[any]any{"tracking-active": int64(1), "collection-start-time-unix-ms": int64(7), "collection-duration-ms": int64(2000)}, want, false},
-		{"keys", with("by-cpu-time-us", []any{"a", int64(5)}), wantKey, false},
-		{"numbers as text", with("by-cpu-time-us", []any{"a", "5"}), wantKey, false},
-		{"later fields", with("new", []any{"x"}, "by-cpu-time-us", []any{"a", int64(5)}), wantKey, false},
-		{"no session", []any{}, hotKeysSession{}, false},
-		{"an odd number of fields", with("x"), want, true},
-		{"other servers' rows", []any{[]any{"key", "a", "qps", int64(5)}, []any{"key", "b", "qps", int64(5)}}, want, true},
-		{"text", "OK", want, true},
-		{"nothing", nil, want, true},
-		{"no duration", state[:4], want, true},
-		{"negative duration", []any{"tracking-active", int64(1), "collection-start-time-unix-ms", int64(7), "collection-duration-ms", int64(-1)}, want, true},
-		{"negative time", with("by-cpu-time-us", []any{"a", int64(-5)}), want, true},
-		{"keys that are none", with("by-cpu-time-us", []any{int64(5), "a"}), want, true},
+// Other servers have a HOTKEYS that answers otherwise.
+func TestRedisHotKeysOfOthers(t *testing.T) {
+	for name, answer := range map[string]func(c *server.Peer){
+		"rows":      func(c *server.Peer) { c.WriteLen(1); c.WriteStrings([]string{"key", "a", "qps", "5"}) },
+		"no start":  func(c *server.Peer) { c.WriteLen(1); c.WriteStrings([]string{"tracking-active", "1"}) },
+		"text":      func(c *server.Peer) { c.WriteOK() },
+		"odd":       func(c *server.Peer) { c.WriteLen(1); c.WriteStrings([]string{"tracking-active"}) },
+		"unwrapped": func(c *server.Peer) { c.WriteStrings([]string{"tracking-active", "1"}) },
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := parseHotKeys(tt.reply)
-			if (err != nil) != tt.bad || !tt.bad && !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("%+v, %v; want %+v", got, err, tt.want)
-			}
-		})
+		m := miniredis.RunT(t)
+		if err := m.Server().Register("HOTKEYS", func(c *server.Peer, _ string, _ []string) { answer(c) }); err != nil {
+			t.Fatal(err)
+		}
+		_, err := newRedisHotKeys(t, m.Addr()).Hot(t.Context())
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		checkCall(t, err, "network", AfterPause)
 	}
 }
