@@ -114,6 +114,6 @@ func keepBad(t *transaction, b *Batch) error {
 	for i, r := range b.bad {
 		topic[i], reason[i], value[i], part[i], record[i] = b.Topic, r.reason, append([]byte{}, r.value...), int64(r.partition), r.offset
 	}
-	_, err := t.d.insert("rank_bad", "", texts("topic", topic), ints("part", part), ints("record", record), texts("reason", reason), column{"value", "bytea", value}).exec(t)
+	_, err := t.d.insert("rank_bad", "", texts("topic", topic), ints("part", part), ints("record", record), texts("reason", reason), columnOf("value", "bytea", value)).exec(t)
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -99,48 +98,19 @@ func (q *query) arg(value any) *query {
 type column struct {
 	name, kind string // kind is the element type in PostgreSQL
 	values     any
+	n          int // how many values there are
+	at         func(i int) any
 }
 
-func texts(name string, values []string) column     { return column{name, "text", values} }
-func ints(name string, values []int64) column       { return column{name, "bigint", values} }
-func orNull(name string, values []*int64) column    { return column{name, "bigint", values} }
-func doubles(name string, values []*float64) column { return column{name, "float8", values} }
-
-func (c column) len() int {
-	switch v := c.values.(type) {
-	case []string:
-		return len(v)
-	case []int64:
-		return len(v)
-	case []*int64:
-		return len(v)
-	case []*float64:
-		return len(v)
-	case []*string:
-		return len(v)
-	case [][]byte:
-		return len(v)
-	}
-	panic(fmt.Sprintf("ledger: column of %T", c.values))
+func columnOf[T any](name, kind string, values []T) column {
+	return column{name, kind, values, len(values), func(i int) any { return values[i] }}
 }
 
-func (c column) at(i int) any {
-	switch v := c.values.(type) {
-	case []string:
-		return v[i]
-	case []int64:
-		return v[i]
-	case []*int64:
-		return v[i]
-	case []*float64:
-		return v[i]
-	case []*string:
-		return v[i]
-	case [][]byte:
-		return v[i]
-	}
-	panic(fmt.Sprintf("ledger: column of %T", c.values))
-}
+func texts(name string, values []string) column      { return columnOf(name, "text", values) }
+func someTexts(name string, values []*string) column { return columnOf(name, "text", values) }
+func ints(name string, values []int64) column        { return columnOf(name, "bigint", values) }
+func orNull(name string, values []*int64) column     { return columnOf(name, "bigint", values) }
+func doubles(name string, values []*float64) column  { return columnOf(name, "float8", values) }
 
 // rows appends the rows: one array a column for PostgreSQL, which parses once, else one list a row.
 func (q *query) rows(cols ...column) *query {
@@ -154,7 +124,7 @@ func (q *query) rows(cols ...column) *query {
 		}
 		return q.add(")")
 	}
-	for i := range cols[0].len() {
+	for i := range cols[0].n {
 		if i > 0 {
 			q.text.WriteByte(',')
 		}

@@ -90,7 +90,7 @@ func (t *transaction) saveRows(f *Final, first int, rows []rankcache.Entry) erro
 		score[i], raw[i], data[i] = new(f.Form.Shown(e.Score)), &e.Score, textOf(text)
 	}
 	cols := []column{texts("board", board), ints("place", place), texts("member", member), doubles("score", score), doubles("raw", raw), ints("end_at", end)}
-	_, err := t.d.insert("rank_final", "", withSome(cols, column{"data", "text", data})...).exec(t)
+	_, err := t.d.insert("rank_final", "", withSome(cols, someTexts("data", data))...).exec(t)
 	return err
 }
 

@@ -39,9 +39,9 @@ func updateColumns(updates []*wire.Update) []column {
 			delta[i] = &u.Delta
 		}
 	}
-	return withSome([]column{texts("board", board), ints("run", run), ints("seq", seq), texts("member", member), {"order_id", "text", order}, texts("op", op),
-		doubles("delta", delta), doubles("score", score), doubles("raw", raw), orNull("sum", sum), ints("members", members), ints("at", at), {"by_groups", "text", by}},
-		column{"data", "text", data}, column{"given", "text", given}, column{"veil", "text", veil})
+	return withSome([]column{texts("board", board), ints("run", run), ints("seq", seq), texts("member", member), someTexts("order_id", order), texts("op", op),
+		doubles("delta", delta), doubles("score", score), doubles("raw", raw), orNull("sum", sum), ints("members", members), ints("at", at), someTexts("by_groups", by)},
+		someTexts("data", data), someTexts("given", given), someTexts("veil", veil))
 }
 
 // withSome returns columns and those of more that have a text.
@@ -229,7 +229,7 @@ func scoreColumns(updates []*wire.Update) []column {
 		}
 		data[i], veil[i] = textOf(u.Data), textOf(u.Hiding.Text(u.Score))
 	}
-	return withSome([]column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score), doubles("raw", raw)}, column{"data", "text", data}, column{"veil", "text", veil})
+	return withSome([]column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score), doubles("raw", raw)}, someTexts("data", data), someTexts("veil", veil))
 }
 
 func later(a, b *wire.Update) bool { return a.Run > b.Run || a.Run == b.Run && a.Seq > b.Seq }

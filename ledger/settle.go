@@ -184,7 +184,7 @@ func (c *settling) rows(updates []*wire.Update) (map[logKey]*wire.Update, map[or
 		return keys, orders, nil
 	}
 	err := c.t.d.query("SELECT ", logColumns, " FROM rank_log WHERE ").among(keyColumns(updates)...).each(c.t, read)
-	if cols := orderColumns(updates); err == nil && cols[0].len() > 0 {
+	if cols := orderColumns(updates); err == nil && cols[0].n > 0 {
 		err = c.t.d.query("SELECT ", logColumns, " FROM rank_log WHERE ").among(cols...).each(c.t, read)
 	}
 	return keys, orders, err
