@@ -172,16 +172,9 @@ func (t *term) settled(ctx context.Context, e ended) (bool, error) {
 	if t.opts.Ledger == nil || e.class == nil || !e.class.Ledger {
 		return true, nil
 	}
-	text, err := t.opts.Redis.Get(ctx, t.opts.Names.MetaKey(e.board)).Result()
-	if errors.Is(err, redis.Nil) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	meta, err := wire.ParseMeta(text)
-	if err != nil {
-		return false, err
+	meta, found, err := metaOf(t.opts.Redis.Get(ctx, t.opts.Names.MetaKey(e.board)))
+	if err != nil || !found {
+		return err == nil, err
 	}
 	settled, err := t.opts.Ledger.Settled(ctx, e.board, meta.State)
 	if err != nil {

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -46,12 +45,8 @@ func (l leading) extend(ctx context.Context, e ended) error {
 	if now.Before(e.over.Add(e.class.Keep / 2)) {
 		return nil
 	}
-	value, err := l.opts.Redis.Get(ctx, l.opts.Names.MetaKey(e.board)).Result()
-	if errors.Is(err, redis.Nil) {
-		return nil
-	}
-	meta, parsed := wire.ParseMeta(value)
-	if err = errors.Join(err, parsed); err != nil || meta.Expires == 0 || int64(meta.Expires) > now.Add(e.class.Keep/2).UnixMilli() { // #nosec G115 -- milliseconds
+	meta, found, err := metaOf(l.opts.Redis.Get(ctx, l.opts.Names.MetaKey(e.board)))
+	if err != nil || !found || meta.Expires == 0 || int64(meta.Expires) > now.Add(e.class.Keep/2).UnixMilli() { // #nosec G115 -- milliseconds
 		return err
 	}
 	names := l.opts.Names

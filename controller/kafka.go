@@ -175,10 +175,9 @@ func (k *kafkaClient) topics(ctx context.Context) (names []string, err error) {
 }
 
 func (k *kafkaClient) remove(ctx context.Context, names []string) (gone []string, failed error) {
-	for len(names) > 0 && ctx.Err() == nil {
-		n := min(len(names), deleteAtOnce)
-		results, err := k.removeSome(ctx, names[:n])
-		if names = names[n:]; err != nil {
+	for some := range slices.Chunk(names, deleteAtOnce) {
+		results, err := k.removeSome(ctx, some)
+		if err != nil {
 			return gone, fmt.Errorf("delete topics: %w", err)
 		}
 		for _, r := range results {

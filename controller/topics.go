@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -185,9 +186,7 @@ func (t *topicEnder) wanted(o owner) bool {
 
 // withoutBoard returns those topics whose boards are not in Redis.
 func (t *topicEnder) withoutBoard(ctx context.Context, all []owner) (absent []owner, err error) {
-	for len(all) > 0 {
-		some := all[:min(len(all), lookUpsAtOnce)]
-		all = all[len(some):]
+	for some := range slices.Chunk(all, lookUpsAtOnce) {
 		found := make([][]*redis.IntCmd, len(some))
 		_, err := t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i, o := range some {
