@@ -2,7 +2,6 @@ package roomsync
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,7 +48,7 @@ func (h *Handler) Get(w http.ResponseWriter, _ *http.Request) {
 	m := h.follower.merged.Load()
 	body := listBody{Rooms: append([]RoomRow{}, m.rooms...), Boards: append([]RuleRow{}, m.rules...),
 		Bypasses: append([]rooms.Bypass{}, m.bypasses...), Status: h.follower.Status()}
-	writeJSON(w, body)
+	httpserve.WriteJSON(w, http.StatusOK, body)
 }
 
 // Post sets one room or board on all sidecars and responds with its row of Get.
@@ -65,7 +64,7 @@ func (h *Handler) Post(w http.ResponseWriter, r *http.Request) {
 	}
 	// The change continues if the client disconnects: other sidecars may have it.
 	err = h.follower.Set(context.WithoutCancel(r.Context()), entry)
-	h.changed(w, err, func() { writeJSON(w, h.follower.merged.Load().find(entry)) })
+	h.changed(w, err, func() { httpserve.WriteJSON(w, http.StatusOK, h.follower.merged.Load().find(entry)) })
 }
 
 // Delete removes the entry that was set at run time for ?uid= or ?match=.
@@ -140,16 +139,6 @@ func (m *merged) find(e rooms.Entry) any {
 	return e // removed meanwhile
 }
 
-func writeJSON(w http.ResponseWriter, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // impossible: strings and numbers only
-		panic(err)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(body, '\n')) // fails only if the client disconnected
-}
-
 // PostBypass bypasses a board, or all, and responds with the bypass in force.
 func (h *Handler) PostBypass(w http.ResponseWriter, r *http.Request) {
 	data, ok := h.body(w, r, rooms.MaxBypassJSON)
@@ -161,7 +150,7 @@ func (h *Handler) PostBypass(w http.ResponseWriter, r *http.Request) {
 		h.problem(w, CodeBadArgument, "body", err.Error())
 		return
 	}
-	h.changed(w, h.follower.SetBypass(context.WithoutCancel(r.Context()), b), func() { writeJSON(w, b) })
+	h.changed(w, h.follower.SetBypass(context.WithoutCancel(r.Context()), b), func() { httpserve.WriteJSON(w, http.StatusOK, b) })
 }
 
 // DeleteBypass ends the bypass of ?board=, or with ?all=true every bypass.
@@ -204,7 +193,7 @@ func (h *Handler) GetClasses(w http.ResponseWriter, _ *http.Request) {
 		}
 		list.Classes = append(list.Classes, row)
 	}
-	writeJSON(w, list)
+	httpserve.WriteJSON(w, http.StatusOK, list)
 }
 
 // PutClasses sets the classes of a document on all that follow the hash and responds as GetClasses does.
