@@ -11,14 +11,16 @@ import (
 	"time"
 )
 
+// Open are the connections of a listener of [Serve].
+type Open = Conns[*conn]
+
+// NewOpen returns those of a listener that has so many at most.
+func NewOpen(most int) *Open { return NewConns[*conn](most) }
+
 type cappedListener struct {
 	net.Listener
-	conns *Conns[*conn]
+	conns *Open
 	began time.Time
-}
-
-func newCappedListener(ln net.Listener, most int) *cappedListener {
-	return &cappedListener{ln, NewConns[*conn](most), time.Now()}
 }
 
 func (l *cappedListener) Accept() (net.Conn, error) {

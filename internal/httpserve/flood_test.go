@@ -196,7 +196,7 @@ func TestSecondHead(t *testing.T) {
 	here, there := net.Pipe()
 	defer here.Close()
 	defer there.Close()
-	c := &conn{Conn: here, listener: newCappedListener(nil, 1)}
+	c := &conn{Conn: here, listener: &cappedListener{nil, NewOpen(1), time.Now()}}
 	c.enter(Idle)
 	go func() { _, _ = io.WriteString(there, halfHead) }()
 	if _, err := c.Read(make([]byte, 100)); err != nil || c.Place().Stage() != ReadingHead {

@@ -40,6 +40,7 @@ type Config struct {
 	// Hosts are names that callers may use for a listener on loopback, beside localhost and loopback addresses.
 	Hosts        []string
 	MaxConns     int           // at so many, one gives way to each new one, in the order of [Stage]
+	Conns        *Open         // those that are open, for a caller that counts them; nil: MaxConns alone counts
 	HeadTimeout  time.Duration // of a request
 	ReadTimeout  time.Duration // a whole request
 	WriteTimeout time.Duration
@@ -61,9 +62,12 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, cfg Config, log
 	if OnLoopback(ln.Addr()) {
 		h = CheckHost(cfg.Hosts, h)
 	}
+	if cfg.Conns == nil {
+		cfg.Conns = NewOpen(cmp.Or(cfg.MaxConns, DefaultMaxConns))
+	}
 	srv := newServer(h, cfg, log)
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(newCappedListener(ln, cmp.Or(cfg.MaxConns, DefaultMaxConns))) }()
+	go func() { failed <- srv.Serve(&cappedListener{ln, cfg.Conns, time.Now()}) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("listener %s: %w", ln.Addr(), err)

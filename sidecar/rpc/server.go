@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -60,7 +58,7 @@ type Server struct {
 	reader *sidecar.Reader
 	hub    *live.Hub
 	log    *slog.Logger
-	conns  conns
+	conns  *httpserve.Open
 
 	reads     *prometheus.CounterVec
 	durations *prometheus.HistogramVec
@@ -83,11 +81,11 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 		return nil, err
 	}
 	set := metric.New(reg, "rpc_")
-	s := &Server{cfg: cfg, reader: r, hub: hub, log: log,
+	s := &Server{cfg: cfg, reader: r, hub: hub, log: log, conns: httpserve.NewOpen(cfg.MaxConns),
 		reads: set.Counters("reads_total", "Reads of boards over Connect and gRPC that were answered, by source. Watch is not among them.", "source"),
 		durations: set.Histograms("duration_seconds", "Time from a decoded request of Connect or gRPC until its answer is ready to be encoded, by method and code (ok, or the code of the error). Watch is not among them.",
 			[]float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}, "method", "code")}
-	set.GaugeFunc("connections", "Connections now open to the listener for live pages, Connect and gRPC.", func() float64 { return float64(s.conns.open.Load()) })
+	set.GaugeFunc("connections", "Connections now open to the listener for live pages, Connect and gRPC.", func() float64 { return float64(s.conns.Len()) })
 	return s, set.Err()
 }
 
@@ -104,7 +102,7 @@ func (c counted) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 
 // Conns returns how many connections are open now, and how many were ever accepted.
 func (s *Server) Conns() (open int, ever uint64) {
-	return int(s.conns.open.Load()), s.conns.ever.Load()
+	return s.conns.Len(), s.conns.Added()
 }
 
 // Changed tells that readers may see another state of a board. It returns at once, also before Serve.
@@ -118,7 +116,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.hub.Wait()
 	defer s.Drain()
 	defer context.AfterFunc(ctx, s.Drain)()
-	return httpserve.Serve(ctx, countedListener{ln, &s.conns}, s.Handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true, HTTP2Streams: cmp.Or(s.cfg.Streams, live.DefaultStreams) + otherRequests}, s.log)
+	return httpserve.Serve(ctx, ln, s.Handler(), httpserve.Config{Hosts: s.cfg.Hosts, Conns: s.conns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true, HTTP2Streams: cmp.Or(s.cfg.Streams, live.DefaultStreams) + otherRequests}, s.log)
 }
 
 // ServeLiveBoard answers GET /v1/boards/{board}/live for another listener, among Streams and until Drain.
@@ -151,37 +149,6 @@ func measured(by *prometheus.HistogramVec) connect.UnaryInterceptorFunc {
 			return answer, err
 		}
 	}
-}
-
-type conns struct {
-	open atomic.Int64
-	ever atomic.Uint64
-}
-
-type countedListener struct {
-	net.Listener
-	conns *conns
-}
-
-func (l countedListener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	l.conns.open.Add(1)
-	l.conns.ever.Add(1)
-	return &countedConn{Conn: accepted, conns: l.conns}, nil
-}
-
-type countedConn struct {
-	net.Conn
-	conns *conns
-	once  sync.Once
-}
-
-func (c *countedConn) Close() error {
-	c.once.Do(func() { c.conns.open.Add(-1) })
-	return c.Conn.Close()
 }
 
 // errorOf returns the problem as a call's error, whose detail has HTTP's code.
