@@ -85,7 +85,7 @@ type verdict struct {
 // without seqs, a member that was removed in the meantime looks like one that was never there.
 func (c *comparer) beforeOpening(ctx context.Context, epoch int) verdict {
 	members, random := c.replica.recentMembers(), smallSample
-	if c.replica.file.entries() != nil {
+	if c.replica.file.entries.Load() != nil {
 		random = largeSample
 	}
 	for again := false; ; again = true {

@@ -47,8 +47,8 @@
 //
 // # Ownership
 //
-// A feed is one followed board. Of its parts the replica (the intake is its own), sources, fileState, status and
-// auditStats are shared and have a lock each; the others belong to one goroutine. Lock order: membership, replica, then
+// A feed is one followed board. Of its parts the replica (the intake is its own), sources, status and auditStats are
+// shared and have a lock each, fileState is two pointers that are loaded; the others belong to one goroutine. Lock order: membership, replica, then
 // any one of the others. Nothing waits for the network with one held.
 //
 // # Glossary

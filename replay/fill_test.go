@@ -83,8 +83,8 @@ func TestFileOfAnotherTopicIsVoid(t *testing.T) {
 	b := f.replica.board.(*fakeBoard)
 	f.replica.begin(logTo(5, false))
 	b.want(t, "run 1", "close", "reset")
-	if f.file.entries() != nil || f.replica.currentEpoch() != 1 {
-		t.Errorf("file %v, epoch %d", f.file.entries(), f.replica.currentEpoch())
+	if f.file.entries.Load() != nil || f.replica.currentEpoch() != 1 {
+		t.Errorf("file %v, epoch %d", f.file.entries.Load(), f.replica.currentEpoch())
 	}
 }
 
@@ -102,7 +102,7 @@ func TestFileIsVoidByAnEarlierTotal(t *testing.T) {
 		t.Errorf("%+v, want the file void", f.replica.fault)
 	}
 	f.replica.startRefill(TotalSeq)
-	if f.file.entries() != nil || f.file.resumePoint() == nil {
+	if f.file.entries.Load() != nil || f.file.resume.Load() == nil {
 		t.Error("want the entries void and the place in the log kept")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/tick"
 )
 
 // auditor compares an open board without seqs with Redis again and again. It belongs to the board's gate.
@@ -43,7 +44,7 @@ func (a *auditor) run(ctx context.Context, now time.Time) {
 		return
 	}
 	a.audit(ctx)
-	a.due = time.Now().Add(jitter(a.every))
+	a.due = time.Now().Add(tick.Jitter(a.every))
 }
 
 // suspect is a member of a board without seqs that differs: it counts once it stays for as long as an update takes.

@@ -215,7 +215,7 @@ func (g *gate) setStatus(in *gateInput, s step, now time.Time) {
 	}
 	if g.replica.stale.Load() {
 		s.state = rankcache.StateStale
-		if file := g.feed.file.entries(); file != nil {
+		if file := g.feed.file.entries.Load(); file != nil {
 			age, _ := file.age(now)
 			s.reason = "answered from its file, " + age.Round(time.Second).String() + " old, because Redis does not answer: " + s.reason
 		}

@@ -212,7 +212,7 @@ func (g *opener) differed(ctx context.Context, p *prover) {
 	g.differs = "the members don't add up to Redis's checksum at update " + strconv.FormatUint(p.target.Seq, 10)
 	g.failed(ctx, g.differs)
 	if g.loadedAt.IsZero() {
-		if g.feed.file.entries() != nil {
+		if g.feed.file.entries.Load() != nil {
 			g.feed.audit.voidFile(kindProof)
 		}
 		return

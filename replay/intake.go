@@ -217,7 +217,7 @@ func (in *intake) empty() {
 	in.reorder.enabled = false
 	in.reorder.Hold(math.MaxUint64)
 	in.counts.distinct.Store(0)
-	in.file.discard()
+	in.file.entries.Store(nil)
 }
 
 // progress is the board's, with the waiting updates counted as come.

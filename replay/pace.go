@@ -53,7 +53,9 @@ func NewPace[P any](random func() float64) *Pace[P] {
 }
 
 // jitter returns d, give or take a tenth.
-func (p *Pace[P]) jitter(d time.Duration) time.Duration { return jitterBy(p.random, d) }
+func (p *Pace[P]) jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*p.random()))
+}
 
 // Poll returns the time until Redis is read again.
 func (p *Pace[P]) Poll(every time.Duration) time.Duration { return p.jitter(every) }

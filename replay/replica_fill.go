@@ -24,7 +24,7 @@ func (r *replica) startRefill(total TotalSource) *fault {
 	}
 	r.closeLocked()
 	if !why.suspected {
-		if r.file.entries() != nil {
+		if r.file.entries.Load() != nil {
 			r.audit.voidFile(why.kind)
 		}
 		r.resetLocked()
@@ -96,7 +96,7 @@ func (r *replica) learnRunLocked(t reading) {
 
 // relaxFileLocked ends the strictness of an unread board from a file: Redis has answered, and compares all.
 func (r *replica) relaxFileLocked() {
-	if r.file.entries() != nil && !r.visible() && r.board.State().HasSum {
+	if r.file.entries.Load() != nil && !r.visible() && r.board.State().HasSum {
 		r.board.Relax()
 		r.foundLocked(r.in.flush())
 	}
@@ -146,7 +146,7 @@ var errFileSum = errors.New("its members don't add up")
 // restore fills the board from a file: up to its seq all is seen. Without a change it is a place in the log.
 func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) error {
 	if s.Total == string(TotalSeq) && s.Seq == 0 && len(entries) == 0 {
-		r.file.place(&s)
+		r.file.resume.Store(&s)
 		return nil
 	}
 	if s.Total != string(TotalSeq) || s.Seq == 0 {

@@ -70,7 +70,7 @@ func (r *replica) readableLocked(equalAt time.Time) {
 	r.readable.Store(true)       // first: what is applied from now on must be published
 	r.stale.Store(false)
 	r.in.reorder.enabled, r.in.oldest = true, 0 // filling it counts as no change
-	r.file.discard()
+	r.file.entries.Store(nil)
 	r.boards.Open(r.id)
 }
 
@@ -149,7 +149,7 @@ func (r *replica) stopOrdering() {
 func (r *replica) openStale(epoch int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.file.entries()
+	s := r.file.entries.Load()
 	if s == nil || r.stale.Load() || !r.soundLocked(epoch) {
 		return false
 	}

@@ -42,7 +42,7 @@ type written struct{ image, at time.Time }
 
 func newSaver(c *common, files Files, every time.Duration) *saver {
 	return &saver{files: files, feeds: &c.feeds, every: every, maxStale: c.cfg.MaxStale, log: c.log, due: make(map[*feed]time.Time), last: make(map[*feed]written),
-		sweepAt: time.Now().Add(jitter(sweepEvery))}
+		sweepAt: time.Now().Add(tick.Jitter(sweepEvery))}
 }
 
 // run saves boards until ctx ends, and then all of them once more.
@@ -69,12 +69,12 @@ func (s *saver) round(ctx context.Context, now time.Time) {
 		if at, ok := s.due[f]; !ok {
 			s.due[f] = now.Add(rand.N(s.every))
 		} else if now.After(at) {
-			s.due[f] = now.Add(jitter(s.every))
+			s.due[f] = now.Add(tick.Jitter(s.every))
 			s.save(ctx, f, now)
 		}
 	}
 	if now.After(s.sweepAt) {
-		s.sweepAt = now.Add(jitter(sweepEvery))
+		s.sweepAt = now.Add(tick.Jitter(sweepEvery))
 		s.sweep(boards)
 	}
 }

@@ -109,7 +109,7 @@ func (s *stream) read(ctx context.Context, part *partition) {
 		case err != nil && ctx.Err() == nil:
 			s.metrics.redisErrors.Inc()
 			s.badLog.Do(func() { s.log.Warn("the log in Redis can't be read", "err", err) })
-			tick.Sleep(ctx, jitter(minRetry))
+			tick.Sleep(ctx, tick.Jitter(minRetry))
 		case len(items) < streamRead: // else more is there
 			tick.Sleep(ctx, s.pause-time.Since(begun))
 		}

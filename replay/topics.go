@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"rankcache/internal/tick"
 )
 
 // topicWatcher keeps the consumer assigned to the topics of the followed boards.
@@ -36,7 +38,7 @@ func (w *topicWatcher) run(ctx context.Context) error {
 		if err := w.poll(ctx); err != nil && ctx.Err() == nil {
 			w.failed(err)
 		}
-		w.wake.wait(ctx, jitter(w.cfg.PollEvery))
+		w.wake.wait(ctx, tick.Jitter(w.cfg.PollEvery))
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (b *beginning) resumeFrom(boards []*feed) {
 	var at []int64
 	var lacking []*feed
 	for _, f := range boards {
-		s := f.file.resumePoint()
+		s := f.file.resume.Load()
 		if s == nil || s.TopicID != b.id || len(s.Offsets) != len(b.parts) {
 			lacking = append(lacking, f)
 			continue

@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"time"
 )
 
@@ -49,11 +48,4 @@ func (s signal) waitOr(ctx context.Context, or signal, d time.Duration) (woken, 
 	case <-due:
 	}
 	return woken, other
-}
-
-// jitter returns d, give or take a tenth, so that a fleet started together does not ask together.
-func jitter(d time.Duration) time.Duration { return jitterBy(rand.Float64, d) }
-
-func jitterBy(random func() float64, d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*random()))
 }
