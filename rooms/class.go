@@ -122,7 +122,7 @@ func readClass(n *yaml.Node, source string, calendar NewCalendar) (c *Class, fin
 func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 	return map[string]func(*yaml.Node) error{
 		"name": intoString(&text.name), "board": intoString(&text.board), "period": intoString(&text.period), "tz": intoString(&text.tz),
-		"starts":       text.readStarts,
+		"starts":       asString(text.readStarts),
 		"seasons":      func(n *yaml.Node) error { return each(n, text.addSeason) },
 		"title":        intoString(&c.Title),
 		"grace":        duration(&c.Grace, 0, maxKeep),
@@ -133,10 +133,10 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"ties":         oneOf(&c.Ties, TiesMember, TiesFirst, TiesLast),
 		"score":        oneOf(&text.score, "number", "integer"),
 		"order":        oneOf(&text.order, "desc", "asc"),
-		"ops":          func(n *yaml.Node) error { c.Ops = []wire.Op{}; return each(n, c.addOp) },
+		"ops":          func(n *yaml.Node) error { c.Ops = []wire.Op{}; return each(n, asString(c.addOp)) },
 		"mode":         c.readMode,
 		"dims":         c.readDims,
-		"warm_members": func(n *yaml.Node) error { return each(n, c.addWarm) },
+		"warm_members": func(n *yaml.Node) error { return each(n, asString(c.addWarm)) },
 		"feeds":        func(n *yaml.Node) error { return each(n, c.addFeed) },
 		"trim":         integer(&c.Trim, 0, maxMembers),
 		"ranks":        c.readRanks,
@@ -249,29 +249,22 @@ func (c *Class) readRanks(n *yaml.Node) error {
 	return err
 }
 
-func (c *Class) addOp(n *yaml.Node) error {
-	s, err := stringScalar(n)
-	if err != nil {
-		return err
-	}
+func (c *Class) addOp(s string) error {
 	op, err := wire.ParseOp(s)
 	if slices.Contains(c.Ops, op) {
 		err = fmt.Errorf("op %s twice", s)
 	}
 	c.Ops = append(c.Ops, op)
-	return at(n, err)
+	return err
 }
 
-func (c *Class) addWarm(n *yaml.Node) error {
-	s, err := stringScalar(n)
-	if err != nil {
-		return err
-	}
-	if err = rankcache.CheckMember(s); err == nil && len(c.WarmMembers) == maxWarm {
+func (c *Class) addWarm(s string) error {
+	err := rankcache.CheckMember(s)
+	if err == nil && len(c.WarmMembers) == maxWarm {
 		err = fmt.Errorf("more than %d warm_members", maxWarm)
 	}
 	c.WarmMembers = append(c.WarmMembers, s)
-	return at(n, err)
+	return err
 }
 
 func (c *Class) readGuard(n *yaml.Node) error {
@@ -308,21 +301,17 @@ func (c *Class) readIDs(n *yaml.Node) error {
 
 // rate reads a rate such as 60/1m.
 func rate(what string, to *int, most int, within *time.Duration, longest time.Duration) func(*yaml.Node) error {
-	return func(n *yaml.Node) error {
-		s, err := stringScalar(n)
-		if err != nil {
-			return err
-		}
+	return asString(func(s string) (err error) {
 		count, per, _ := strings.Cut(s, "/")
 		*to, err = strconv.Atoi(count)
 		if err == nil {
 			*within, err = time.ParseDuration(per)
 		}
 		if err != nil || *to < 1 || *to > most || *within < time.Second || *within > longest {
-			return at(n, fmt.Errorf("%s %.40q: want a number up to %d and a duration of 1s to %dh, such as 60/1m", what, s, most, longest/time.Hour))
+			return fmt.Errorf("%s %.40q: want a number up to %d and a duration of 1s to %dh, such as 60/1m", what, s, most, longest/time.Hour)
 		}
 		return nil
-	}
+	})
 }
 
 // Order is the direction in which the best score that is shown comes first.

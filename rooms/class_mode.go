@@ -37,24 +37,20 @@ func (c *Class) readDims(n *yaml.Node) error {
 			return at(name, fmt.Errorf("dimension %.40q twice", name.Value))
 		}
 		c.Dims[name.Value] = nil
-		if err := each(n.Content[i+1], func(n *yaml.Node) error { return c.addValue(name.Value, n) }); err != nil {
+		if err := each(n.Content[i+1], asString(func(s string) error { return c.addValue(name.Value, s) })); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Class) addValue(name string, n *yaml.Node) error {
-	value, err := stringScalar(n)
-	if err != nil {
-		return err
-	}
+func (c *Class) addValue(name, value string) error {
 	if len(c.Dims[name]) == MaxClassBoards || slices.Contains(c.Dims[name], value) {
-		return at(n, fmt.Errorf("dimension %.40s has %.80q twice, or more than %d values", name, value, MaxClassBoards))
+		return fmt.Errorf("dimension %.40s has %.80q twice, or more than %d values", name, value, MaxClassBoards)
 	}
 	c.Dims[name] = append(c.Dims[name], value)
 	if err := class.CheckDimension(value); err != nil {
-		return at(n, fmt.Errorf("dimension %.40s is %.80q: %w", name, value, err))
+		return fmt.Errorf("dimension %.40s is %.80q: %w", name, value, err)
 	}
 	return nil
 }

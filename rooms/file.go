@@ -121,7 +121,7 @@ func (f *File) addRoom(n *yaml.Node) error {
 		"mode": mode(&room.Mode),
 		"boards": func(n *yaml.Node) error {
 			room.Boards = []rankcache.BoardID{} // an empty list means no boards, a missing one those of Redis
-			return each(n, room.addBoard)
+			return each(n, asString(room.addBoard))
 		},
 	})
 	if err != nil {
@@ -146,14 +146,10 @@ func (room *Room) check() error {
 	return nil
 }
 
-func (room *Room) addBoard(n *yaml.Node) error {
-	s, err := stringScalar(n)
-	if err != nil {
-		return err
-	}
+func (room *Room) addBoard(s string) error {
 	b, err := rankcache.ParseBoardID(s)
 	room.Boards = append(room.Boards, b)
-	return at(n, err)
+	return err
 }
 
 func (f *File) addRule(n *yaml.Node) error {

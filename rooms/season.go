@@ -19,15 +19,9 @@ const maxSeasons = 500 // the most seasons of a class
 // fixedBefore is how long before its start a season is fixed: its board is in memory, and can have commands.
 const fixedBefore = time.Hour
 
-func (t *classText) readStarts(n *yaml.Node) error {
-	s, err := stringScalar(n)
-	if err != nil {
-		return err
-	}
-	if t.starts, err = class.ParseStarts(s); err != nil {
-		return at(n, err)
-	}
-	return nil
+func (t *classText) readStarts(s string) (err error) {
+	t.starts, err = class.ParseStarts(s)
+	return err
 }
 
 func (t *classText) addSeason(n *yaml.Node) error {

@@ -56,35 +56,32 @@ func stringScalar(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-func intoString(to *string) func(*yaml.Node) error {
-	return func(n *yaml.Node) (err error) {
-		*to, err = stringScalar(n)
-		return err
+// asString calls read with a scalar that is written as a string, and tells the line of its error.
+func asString(read func(string) error) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		s, err := stringScalar(n)
+		if err != nil {
+			return err
+		}
+		return at(n, read(s))
 	}
+}
+
+func intoString(to *string) func(*yaml.Node) error {
+	return asString(func(s string) error { *to = s; return nil })
 }
 
 func mode(to *Mode) func(*yaml.Node) error {
-	return func(n *yaml.Node) error {
-		s, err := stringScalar(n)
-		if err != nil {
-			return err
-		}
-		*to, err = ParseMode(s)
-		return at(n, err)
-	}
+	return asString(func(s string) (err error) { *to, err = ParseMode(s); return err })
 }
 
 func duration(to *time.Duration, least, most time.Duration) func(*yaml.Node) error {
-	return func(n *yaml.Node) error {
-		s, err := stringScalar(n)
-		if err != nil {
-			return err
-		}
+	return asString(func(s string) (err error) {
 		if *to, err = time.ParseDuration(s); err != nil || *to < least || *to > most {
-			return at(n, fmt.Errorf("%.40q: want a duration from %v to %v, such as 5s", s, least, most))
+			return fmt.Errorf("%.40q: want a duration from %v to %v, such as 5s", s, least, most)
 		}
 		return nil
-	}
+	})
 }
 
 func integer(to *int, least, most int) func(*yaml.Node) error {
@@ -107,16 +104,12 @@ func boolean(to *bool) func(*yaml.Node) error {
 }
 
 func oneOf[T ~string](to *T, known ...T) func(*yaml.Node) error {
-	return func(n *yaml.Node) error {
-		s, err := stringScalar(n)
-		if err != nil {
-			return err
-		}
+	return asString(func(s string) error {
 		if *to = T(s); !slices.Contains(known, *to) {
-			return at(n, fmt.Errorf("%.40q: want one of %v", s, known))
+			return fmt.Errorf("%.40q: want one of %v", s, known)
 		}
 		return nil
-	}
+	})
 }
 
 func at(n *yaml.Node, err error) error {
