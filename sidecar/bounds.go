@@ -67,22 +67,32 @@ func toJudge(a *rankcache.Answer) bool {
 	return a.Err == nil || errors.Is(a.Err, rankcache.ErrRankMode)
 }
 
+// read has all queries wait at once: the last has no longer to wait than the first.
 func (b *bounds) read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, at []int) {
+	var began time.Time // zero: none has waited
 	pass(ctx, qs, as, at, func(i int) bool {
 		if !qs[i].Bounded() || !toJudge(&as[i]) {
 			return false
 		}
-		b.settle(ctx, qs[i:i+1], as[i:i+1])
+		b.settle(ctx, qs[i:i+1], as[i:i+1], &began)
 		return settled(&qs[i], &as[i])
 	}, b.next)
 }
 
-// settle leaves the answer of a copy that meets the bounds of a query, or an error.
-func (b *bounds) settle(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+// settle leaves the answer of a copy that meets the bounds of a query, or an error. It sets when the first query began
+// to wait.
+func (b *bounds) settle(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, began *time.Time) {
 	q, a := &qs[0], &as[0]
 	by, v := answeredCopy, b.judge(q, a)
 	if v == behind && q.Wait > 0 && b.waits.enter() {
-		by, v = answeredWaited, b.await(ctx, qs, as)
+		if by = answeredWaited; began.IsZero() {
+			*began = time.Now()
+		} else { // while others were waited for
+			v = b.again(ctx, qs, as)
+		}
+		if v == behind {
+			v = b.await(ctx, qs, as, began.Add(min(q.Wait, MaxWait)))
+		}
 		b.waits.leave()
 	}
 	if v != enough && v != lost {
@@ -92,21 +102,26 @@ func (b *bounds) settle(ctx context.Context, qs []rankcache.Query, as []rankcach
 	b.waits.answered(by)
 }
 
-// await reads the copy again while it is behind q; the verdict is unknown once Wait is over or there is none.
-func (b *bounds) await(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) verdict {
-	for end := time.Now().Add(min(qs[0].Wait, MaxWait)); ; {
+// await reads the copy again while it is behind q; the verdict is unknown once it is the end or there is none.
+func (b *bounds) await(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer, end time.Time) verdict {
+	for {
 		left := time.Until(end)
 		if left <= 0 || !b.waits.pause(ctx, left) {
 			return unknown
 		}
-		b.copies.copy(ctx, qs, as, false)
-		if as[0].Err != nil {
-			return unknown
-		}
-		if v := b.judge(&qs[0], &as[0]); v != behind {
+		if v := b.again(ctx, qs, as); v != behind {
 			return v
 		}
 	}
+}
+
+// again judges the copy of now.
+func (b *bounds) again(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) verdict {
+	b.copies.copy(ctx, qs, as, false)
+	if as[0].Err != nil {
+		return unknown
+	}
+	return b.judge(&qs[0], &as[0])
 }
 
 // judge returns whether the answer of a copy meets the bounds of q, and makes it an error if its board has been through

@@ -19,8 +19,14 @@ const (
 // up to ownWait, and then ask Redis. Reads of rows alone never wait.
 type ownWrites struct {
 	next source
-	last recent[rankcache.State] // that the board had with the member's last write
-	mu   sync.Mutex              // held while it is looked which of two is the last
+	last recent[ownWrite]
+	mu   sync.Mutex // held while it is looked which of two is the last
+}
+
+// ownWrite is a member's last write: a state that the board had with it, and when it was told of.
+type ownWrite struct {
+	state rankcache.State
+	at    time.Time
 }
 
 // unbound is what a query was before it was given the state of a write.
@@ -52,14 +58,15 @@ func (o *ownWrites) read(ctx context.Context, qs []rankcache.Query, as []rankcac
 	}
 }
 
-// wanted returns the latest state with a write of a member of the query; none if the caller wants one himself.
+// wanted returns the latest state with a write of a member of the query; none if the caller wants one himself. What was
+// written longer ago than ownTime is not wanted: copies forget the sums of states as old, and Redis would be asked each time.
 func (o *ownWrites) wanted(q *rankcache.Query) (latest rankcache.State) {
 	if q.MinState.Run != 0 {
 		return latest
 	}
 	for _, m := range q.Members {
-		if s, ok := o.last.get(q.Board, m); ok && latest.Before(s) {
-			latest = s
+		if w, ok := o.last.get(q.Board, m); ok && latest.Before(w.state) && time.Since(w.at) < ownTime {
+			latest = w.state
 		}
 	}
 	return latest
@@ -68,14 +75,15 @@ func (o *ownWrites) wanted(q *rankcache.Query) (latest rankcache.State) {
 func (o *ownWrites) note(board rankcache.BoardID, member string, s rankcache.State) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if last, _ := o.last.get(board, member); last.Before(s) {
-		o.last.put(board, member, s)
+	now := time.Now()
+	if last, _ := o.last.get(board, member); last.state.Before(s) || now.Sub(last.at) >= ownTime {
+		o.last.put(board, member, ownWrite{s, now})
 	}
 }
 
 func (o *ownWrites) forget(q *rankcache.Query) {
 	for _, m := range q.Members {
-		o.last.put(rankcache.BoardID(strings.Clone(string(q.Board))), strings.Clone(m), rankcache.State{})
+		o.last.put(rankcache.BoardID(strings.Clone(string(q.Board))), strings.Clone(m), ownWrite{})
 	}
 }
 

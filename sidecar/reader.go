@@ -96,7 +96,7 @@ func (r *Reader) chain(cfg Config, reg prometheus.Registerer) (err error) {
 	r.bounds.copies = r.copies
 	r.first = &trimmed{next: r.copies, tiers: cfg.Tiers, flights: r.flights, scores: recent[keptScore]{life: scoreTime, most: maxScores}}
 	if cfg.OwnWrites {
-		r.own = &ownWrites{next: r.first, last: recent[rankcache.State]{life: ownTime, most: maxWrites}}
+		r.own = &ownWrites{next: r.first, last: recent[ownWrite]{life: ownTime, most: maxWrites}}
 		r.first = r.own
 	}
 	return nil
