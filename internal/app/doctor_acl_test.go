@@ -152,3 +152,19 @@ func (h *fixture) await(t *testing.T, command string) {
 		return nil
 	})
 }
+
+// A sidecar with --write needs the rights of a writer, too.
+func TestRightsOfASidecarThatWrites(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer admin.Close()
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@all", "-xadd").Err(); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--redis", "redis://reader:secret@" + server.Addr(), "--log", "redis"}
+	found, _, _ := examine(t, args...)
+	expect(t, found, "redis-acl", "ok: ")
+	found, _, _ = examine(t, append(args, "--write")...)
+	expect(t, found, "redis-acl", "fail: write needs XADD")
+}

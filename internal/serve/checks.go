@@ -63,6 +63,9 @@ func newTargets(o *Options, roles []string, timeout time.Duration, database *cli
 		roles = append(slices.Clone(roles), "write")
 	}
 	t := &targets{Options: o, roles: roles}
+	if o.write.on && slices.Contains(roles, "serve") && !slices.Contains(roles, "write") { // the sidecar does a writer's work
+		t.roles = append(slices.Clone(roles), "write")
+	}
 	// A slow answer is a success: the check's deadline bounds it.
 	o.RedisTimeout = max(o.RedisTimeout, timeout)
 	total, err := origin.ParseTotalSource(o.total)
