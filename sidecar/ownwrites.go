@@ -58,8 +58,8 @@ func (o *ownWrites) read(ctx context.Context, qs []rankcache.Query, as []rankcac
 	}
 }
 
-// wanted returns the latest state with a write of a member of the query; none if the caller wants one himself. What was
-// written longer ago than ownTime is not wanted: copies forget the sums of states as old, and Redis would be asked each time.
+// wanted returns the latest state with a write of a member of the query; none if the caller wants one himself. After
+// ownTime a write is not wanted: of a history that Redis has lost since, it would be missed by each read.
 func (o *ownWrites) wanted(q *rankcache.Query) (latest rankcache.State) {
 	if q.MinState.Run != 0 {
 		return latest

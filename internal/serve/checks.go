@@ -59,9 +59,6 @@ func (o *Options) Dependencies(roles []string, timeout time.Duration, database *
 }
 
 func newTargets(o *Options, roles []string, timeout time.Duration, database *cli.Secret) (*targets, error) {
-	if o.write.on && !slices.Contains(roles, "write") {
-		roles = append(slices.Clone(roles), "write")
-	}
 	t := &targets{Options: o, roles: roles}
 	if o.write.on && slices.Contains(roles, "serve") && !slices.Contains(roles, "write") { // the sidecar does a writer's work
 		t.roles = append(slices.Clone(roles), "write")
