@@ -76,6 +76,17 @@ func firstError(cmds []redis.Cmder, err error) error {
 	return nil
 }
 
+// atOnce runs reads in one MULTI. A Redis that is full takes no command in there (since 7.0), but reads outside: then
+// boards don't change but by removals, and are read by commands one after the other.
+func atOnce(ctx context.Context, client redis.UniversalClient, queue func(redis.Pipeliner) error) ([]redis.Cmder, error) {
+	cmds, err := client.TxPipelined(ctx, queue)
+	full := func(cmd redis.Cmder) bool { return redis.HasErrorPrefix(cmd.Err(), "OOM") }
+	if isAborted(err) && slices.ContainsFunc(cmds, full) {
+		return client.Pipelined(ctx, queue)
+	}
+	return cmds, err
+}
+
 func isAborted(err error) bool { return redis.HasErrorPrefix(err, "EXECABORT") }
 
 func isNoScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

@@ -47,7 +47,7 @@ func (m ladderMaker) keptLadder(ctx context.Context, b rankcache.BoardID) (*rank
 	var left *redis.DurationCmd
 	var value *redis.StringCmd
 	key, at := m.names.LadderKey(b), time.Now()
-	cmds, err := m.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	cmds, err := atOnce(ctx, m.client, func(p redis.Pipeliner) error {
 		left, value = p.PTTL(ctx, key), p.GetRange(ctx, key, 0, wire.MaxLadderLen)
 		return nil
 	})

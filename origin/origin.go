@@ -91,7 +91,7 @@ func (l *link) transaction(ctx context.Context, b rankcache.BoardID, add func(re
 	var members *redis.IntCmd
 	var state *redis.StringCmd
 	keys, at := l.keys(b), time.Now() // the reply can't be older
-	cmds, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	cmds, err := atOnce(ctx, l.client, func(p redis.Pipeliner) error {
 		add(p)
 		members = p.ZCard(ctx, keys[0])
 		if len(keys) > 1 {

@@ -127,7 +127,7 @@ func (r reader) travelOn(asks []*ask) {
 func (r reader) travel(ctx context.Context, asks []*ask) {
 	at := time.Now() // the replies can't be older
 	_ = r.call(ctx, "standings", func(ctx context.Context) (first error) {
-		_, err := r.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		_, err := atOnce(ctx, r.client, func(p redis.Pipeliner) error {
 			for _, one := range asks {
 				one.queue(ctx, p)
 			}
@@ -135,8 +135,7 @@ func (r reader) travel(ctx context.Context, asks []*ask) {
 		})
 		if len(asks) > 1 && isAborted(asks[0].all[0].Err()) { // Redis refuses a command of one of them
 			for _, one := range asks {
-				one.ranks, one.scores, one.all, one.state = nil, nil, nil, nil
-				if _, err := r.client.TxPipelined(ctx, func(p redis.Pipeliner) error { one.queue(ctx, p); return nil }); err != nil {
+				if _, err := atOnce(ctx, r.client, func(p redis.Pipeliner) error { one.queue(ctx, p); return nil }); err != nil {
 					one.failed = err
 				}
 			}
@@ -158,6 +157,7 @@ func (r reader) travel(ctx context.Context, asks []*ask) {
 
 func (one *ask) queue(ctx context.Context, p redis.Pipeliner) {
 	key := one.keys[0]
+	one.ranks, one.scores, one.all, one.state = nil, nil, nil, nil // of an attempt before
 	for _, m := range one.q.Members {
 		rank, score := zRank(ctx, p, key, m, one.q.Order), p.ZScore(ctx, key, m)
 		one.ranks, one.scores, one.all = append(one.ranks, rank), append(one.scores, score), append(one.all, rank, score)
