@@ -174,8 +174,11 @@ func TestOneProcessTakesChanges(t *testing.T) {
 // What --write can't be used with is refused at the start, by name.
 func TestOneProcessIsRefused(t *testing.T) {
 	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rooms.yaml")
+	must(t, os.WriteFile(file, []byte("boards: [{match: star, mode: super-hot}]\n"), 0o600))
 	for line, want := range map[string]string{
-		"serve --write": "--write needs --log redis",
+		"serve --write":                                                             "--write needs --log redis",
+		"serve --write --rooms " + file:                                             "--write needs --log redis",
 		"serve --write --log redis --kafka 127.0.0.1:1":                             "leave out --kafka",
 		"serve --write --log redis --data 0.0.0.0:0":                                "--write without --write-token: the data port",
 		"serve --write --log redis --data 127.0.0.1:0 --log-size 64":                "want bytes such as 64MiB",

@@ -28,6 +28,7 @@ import (
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
 	"rankcache/wire"
+	"rankcache/writer"
 )
 
 // newSidecar builds every part and opens the listeners, so that a bad setting is an error at once. It starts nothing.
@@ -35,7 +36,7 @@ func newSidecar(o *Options, log *slog.Logger) (*Sidecar, error) {
 	s := newParts(o, log)
 	s.history = &metricHistory{from: s.Registry}
 	s.parts = append(s.parts, s.history)
-	for _, build := range []func() error{s.listen, s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, writePart{s}.buildWriter, s.buildReader, s.buildResp, rpcPart{s}.buildRPC} {
+	for _, build := range []func() error{s.listen, writePart{s}.check, s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, writePart{s}.buildWriter, s.buildReader, s.buildResp, rpcPart{s}.buildRPC} {
 		if err := build(); err != nil {
 			s.close()
 			return nil, err
@@ -231,6 +232,9 @@ func (s *Sidecar) buildReader() (err error) {
 		return cli.Usagef("--compat-board: %w", err)
 	}
 	data := httpapi.Config{MaxConns: s.listeners.Most("data", "socket"), Hosts: s.options.hosts, ReadTimeout: s.options.ReadTimeout, Trace: s.trace, Classes: s.Rooms.File, Compat: older, Writer: writePart{s}.handler()}
+	if s.writer != nil {
+		data.DrainTimeout = writer.PostTimeout + time.Second // no post is cut off
+	}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.Registry)
 	return err
 }

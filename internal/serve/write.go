@@ -34,9 +34,6 @@ func (s writePart) buildWriter() error {
 	if !o.write.on {
 		return nil
 	}
-	if err := s.check(); err != nil {
-		return err
-	}
 	size, err := o.LogBytes()
 	if err != nil {
 		return err
@@ -51,9 +48,12 @@ func (s writePart) buildWriter() error {
 	return nil
 }
 
+// check is called before the rooms file is read, which the log decides about.
 func (s writePart) check() error {
 	o := s.options
 	switch data := s.listeners.Addr("data"); {
+	case !o.write.on:
+		return nil
 	case o.HasKafka():
 		return cli.Usagef("--write is for sidecars without Kafka, whose commands it does not read: leave out --kafka, or run rankcache write")
 	case !o.LogInRedis():
