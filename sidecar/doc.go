@@ -20,7 +20,8 @@
 //	finals.go    the finals of ended boards that Redis does not have
 //	fallback.go  Redis, or the ledger while it is away
 //
-// recent.go keeps what trimmed.go and ownwrites.go know of members for a time. former.go reads trends, ranks on the board of the period before, by queries of their own.
+// recent.go keeps what trimmed.go and ownwrites.go know of members for a time. former.go reads trends, ranks on the board
+// of the period before, by queries of their own.
 //
 // A read of the first rows of a board in memory takes no lock and allocates nothing. The strings of a query may be the
 // memory of a request, which is why [Boards], [Board] and [Hot] must not keep them. What goes to Redis is copied first,

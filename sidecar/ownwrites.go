@@ -11,7 +11,7 @@ import (
 
 const (
 	ownWait   = 50 * time.Millisecond // how long a read waits for what was written through this process
-	ownTime   = 10 * time.Second      // how long a write is known at least: by then the copies have it, or are known to be old
+	ownTime   = 10 * time.Second      // how long a write counts: by then the copies have it, or are known to be old
 	maxWrites = 50_000                // how many are known of the newer half, and of the older one: some 20 MB in all
 )
 
