@@ -69,10 +69,10 @@ func asRefusal(err error) *Refusal {
 }
 
 // refusesWrites returns the reply by which Redis tells that it takes no writes now: it can't save, has too few
-// replicas, or is full.
+// replicas, is full, or does not let this user.
 func refusesWrites(err error) error {
 	reply, _ := errors.AsType[redis.Error](err)
-	for _, prefix := range []string{"MISCONF", "NOREPLICAS", "OOM"} {
+	for _, prefix := range []string{"MISCONF", "NOREPLICAS", "OOM", "NOPERM"} {
 		if reply != nil && strings.HasPrefix(reply.Error(), prefix) {
 			return reply
 		}

@@ -49,3 +49,22 @@ func TestRedisRefusesWrites(t *testing.T) {
 		equal(t, answer, status, 200)
 	}
 }
+
+// What its user may not do in Redis a post is told at once, in Redis's words.
+func TestRedisForbidsWrites(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, testkit.Kfake(t).Addr(), func(o *Options) { o.Redis = redisClient(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()) })
+	h.posts.time = testTimeout // so that it would wait
+	h.run(t)
+	status, answer := h.post(t, h.command("o1", "a"))
+	equal(t, answer, status, 200)
+	must(t, h.client.Do(t.Context(), "ACL", "SETUSER", "default", "-evalsha").Err())
+	status, answer = h.post(t, h.command("o2", "a"))
+	checkProblem(t, "NOPERM", status, answer, httpserve.Problem{Status: 503, Code: "redis_refuses"})
+	if !strings.Contains(answer, "evalsha") {
+		t.Error(answer)
+	}
+	must(t, h.client.Do(t.Context(), "ACL", "SETUSER", "default", "+evalsha").Err())
+	status, answer = h.post(t, h.command("o2", "a"))
+	equal(t, answer, status, 200)
+}
