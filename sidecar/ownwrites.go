@@ -41,7 +41,9 @@ func (o *ownWrites) read(ctx context.Context, qs []rankcache.Query, as []rankcac
 		q := &qs[i]
 		if s := o.wanted(q); s.Run != 0 {
 			bound = append(bound, unbound{i, q.Wait})
-			q.MinState, q.Wait = s, max(q.Wait, ownWait)
+			if q.MinState = s; !q.CopiesOnly { // who asks for these asks Redis himself
+				q.Wait = max(q.Wait, ownWait)
+			}
 		}
 	}
 	o.next.read(ctx, qs, as, at)

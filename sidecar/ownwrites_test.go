@@ -44,7 +44,7 @@ func TestOwnWrites(t *testing.T) {
 		{"Redis has another history", rankcache.Query{Board: "local", Members: []string{member}}, 918, other, nil, 0, rankcache.SourceRedis, 918, ownWait, nil},
 		{"Redis has another run", rankcache.Query{Board: "local", Members: []string{member}}, 918, later, nil, 0, rankcache.SourceLocal, 917, ownWait, nil},
 		{"Redis is away", rankcache.Query{Board: "local", Members: []string{member}}, 918, written, away, 0, rankcache.SourceLocal, 917, ownWait, nil},
-		{"copies alone", rankcache.Query{Board: "local", Members: []string{member}, CopiesOnly: true}, 918, written, nil, 0, 0, 0, ownWait, rankcache.ErrNotKept},
+		{"copies alone", rankcache.Query{Board: "local", Members: []string{member}, CopiesOnly: true}, 918, written, nil, 0, 0, 0, 0, rankcache.ErrNotKept},
 		{"the caller's own bound", rankcache.Query{Board: "local", Members: []string{member}, MinState: written.StateAt(910)}, 918, written, nil, 0, rankcache.SourceLocal, 917, 0, nil},
 		{"a longer wait of the caller's", rankcache.Query{Board: "local", Members: []string{member}, MinSeq: 5, Wait: 2 * ownWait}, 918, written, nil, 0, rankcache.SourceRedis, 918, 2 * ownWait, nil},
 	} {
