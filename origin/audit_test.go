@@ -55,6 +55,12 @@ func TestHistories(t *testing.T) {
 	must(t, client.Set(t.Context(), "1_2_3", "", 0).Err())
 	must(t, client.Del(t.Context(), "1_2_3").Err())
 	equal(t, "after DEL", read(), first)
+	must(t, client.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-flushall").Err())
+	app := dialed(t, Options{URL: "redis://app:pw@" + server.Addr(), Timeout: testTimeout})
+	if err := app.FlushAll(t.Context()).Err(); err == nil {
+		t.Fatal("FLUSHALL is allowed")
+	}
+	equal(t, "after a FLUSHALL that is refused", read(), first)
 	must(t, client.FlushAll(t.Context()).Err())
 	before, err := o.Histories(t.Context(), []rankcache.BoardID{"1_2_3"}, false)
 	must(t, err)

@@ -96,7 +96,9 @@ func history(ctx context.Context, server redis.Cmdable) (string, error) {
 		case "master_replid":
 			parts = append(parts, value)
 		case "cmdstat_flushall", "cmdstat_flushdb":
-			parts = append(parts, key+" "+calls)
+			if calls != "calls=0" { // else Redis has only refused some
+				parts = append(parts, key+" "+calls)
+			}
 		}
 	}
 	return strings.Join(parts, ", "), nil
