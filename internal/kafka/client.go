@@ -45,12 +45,32 @@ func NewGroup(log Log, group string, layers ...Settings) (*Consumer, error) {
 	return NewConsumer(log, append(layers, Settings{"group.id": group, "enable.auto.commit": "false"})...)
 }
 
-// Close leaves the group and ends the consumer. No other call may be running.
+// Close leaves the group and ends the consumer. No other call may be running. [ErrNotClosed]: it did not end in time.
 func (c *Consumer) Close() error {
 	c.first.close()
-	err := c.Consumer.Close()
-	c.drains.Wait()
-	return err
+	return inTime(func() error {
+		err := c.Consumer.Close()
+		c.drains.Wait()
+		return err
+	})
+}
+
+// ErrNotClosed reports that a consumer goes on in a thread of its own, and is in its group until its session ends.
+var ErrNotClosed = errors.New("the client of Kafka has not ended in time")
+
+// closeTime bounds the end of a consumer: librdkafka may wait for ever if its partitions change meanwhile
+// (confluentinc/librdkafka issue 4527), and a process that stops must not.
+const closeTime = 10 * time.Second
+
+func inTime(end func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- end() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(closeTime):
+		return fmt.Errorf("%w: %v", ErrNotClosed, closeTime)
+	}
 }
 
 // Subscribe joins the group for a topic. rebalance, which may be nil, takes and gives up partitions; it runs in a poll.
