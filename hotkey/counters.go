@@ -19,9 +19,9 @@ const (
 	crowded    = maxCounted / 4 * 3 // how many of them stay at its end
 )
 
-// counters counts requests per board and second. It is exact while no more than crowded boards are requested. Without
-// room for another board that is not counted until the second ends, when the coldest boards go. So in a flood of invented
-// names, busy boards keep or get their places. count and lastSecond may be called by any goroutine; roll by one.
+// counters counts requests per board and second. It is exact while no more than crowded boards are requested. A board for
+// which there is no room is not counted in this second; at its end the coldest boards go. So in a flood of invented names,
+// busy boards keep or get their places. count and lastSecond may be called by any goroutine; roll by one.
 type counters struct {
 	boards atomic.Pointer[map[rankcache.BoardID]*requests] // never changed, but replaced
 	full   atomic.Bool                                     // until the second ends
@@ -89,7 +89,7 @@ func (c *counters) roll(minCount uint32, into []BoardCount) []BoardCount {
 	return into
 }
 
-// dropColdest leaves room for as many new boards as a second may have at least.
+// dropColdest drops the boards with the fewest requests until crowded are left, so that there is room for new ones.
 func dropColdest(boards map[rankcache.BoardID]*requests) {
 	over := len(boards) - crowded
 	if over <= 0 {

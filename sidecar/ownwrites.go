@@ -50,8 +50,9 @@ func (o *ownWrites) read(ctx context.Context, qs []rankcache.Query, as []rankcac
 	var failed []int
 	for _, b := range bound {
 		q := &qs[b.i]
+		missed := q.MinState
 		if q.MinState, q.Wait = (rankcache.State{}), b.wait; as[b.i].Err != nil && !q.CopiesOnly {
-			o.forget(q)
+			o.forget(q, missed)
 			failed = append(failed, b.i)
 		}
 	}
@@ -83,9 +84,14 @@ func (o *ownWrites) note(board rankcache.BoardID, member string, s rankcache.Sta
 	}
 }
 
-func (o *ownWrites) forget(q *rankcache.Query) {
+// forget forgets the writes of the query's members up to a state: later ones came since.
+func (o *ownWrites) forget(q *rankcache.Query, upTo rankcache.State) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, m := range q.Members {
-		o.last.put(rankcache.BoardID(strings.Clone(string(q.Board))), strings.Clone(m), ownWrite{})
+		if w, ok := o.last.get(q.Board, m); ok && !upTo.Before(w.state) {
+			o.last.put(rankcache.BoardID(strings.Clone(string(q.Board))), strings.Clone(m), ownWrite{})
+		}
 	}
 }
 

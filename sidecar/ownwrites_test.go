@@ -128,3 +128,26 @@ func TestNobodyWaitsWithoutOwnWrites(t *testing.T) {
 		t.Errorf("%v by %T", a.Source, r.first)
 	}
 }
+
+// TestNextOwnWriteIsKept: a read that finds a write lost forgets that one, not a later one that came meanwhile.
+func TestNextOwnWriteIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := newEnv()
+		env.Origin.Seq.Store(917)
+		env.Origin.Hold = make(chan struct{})
+		cfg := env.config()
+		cfg.OwnWrites = true
+		r := readerOf(t, cfg)
+		r.Wrote("local", fixture.Member(3), fixture.Written.StateAt(918))
+		time.AfterFunc(2*ownWait, func() {
+			r.Wrote("local", fixture.Member(3), fixture.Written.StateAt(919))
+			close(env.Origin.Hold)
+		})
+		if a := of(t.Context(), r, rankcache.Query{Board: "local"}, 0, fixture.Member(3)); a.Err != nil {
+			t.Error(a.Err)
+		}
+		if w, _ := r.own.last.get("local", fixture.Member(3)); w.state.Seq != 919 {
+			t.Errorf("the write at 919 has become %+v", w)
+		}
+	})
+}
